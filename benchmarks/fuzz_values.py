@@ -96,7 +96,7 @@ def list_events(session: WebSession, random: Random) -> dict[str, tuple[tuple[st
         ),
         "mha_compare": (("view", lambda: draw_query(random)), ("edit", lambda: _draw_edit(random))),
         "mha_block": (
-            ("step", lambda: draw_word(random, _VALUES)),
+            ("stage", lambda: draw_word(random, _VALUES)),
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
             ("key", lambda: random.choice((0, 3, 99, 10**6, -1, 2.5))),
         ),

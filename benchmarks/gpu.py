@@ -1,6 +1,6 @@
-"""Compare an NVIDIA GPU with the CPU of its machine: differences between the same numbers, and times.
+"""Compare an NVIDIA GPU with the CPU of the same machine: numerical differences and run times.
 
-A model of 3 · 10⁹ parameters is also opened and read. Without a GPU nothing is measured, and the stored results stay.
+Also load and run a model with 3 billion parameters. Without a GPU, leave the stored results unchanged.
 """
 
 from __future__ import annotations
@@ -42,12 +42,19 @@ from tests import tiny_encoder_decoders, tiny_models
 from tests.oracles import SENTENCE
 
 DEVICES = ("cuda", "cpu")
-MAX_WEIGHT_DIFFERENCE = 1e-5  # maximum difference of a weight
-MAX_RELATIVE_DIFFERENCE = 1e-4  # maximum difference of another number, relative to the largest of its kind
+MAX_WEIGHT_DIFFERENCE = 1e-5  # maximum difference of an attention weight
+MAX_RELATIVE_DIFFERENCE = 1e-4  # maximum difference of any other quantity, relative to its largest absolute value
 MAX_MEMORY_RATIO = 1.2  # maximum memory of a large model, relative to its size on disk
-# Llama 3.2 3B, with the vocabulary of a small tokenizer below
-LARGE: dict[str, Any] = {"hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28, "vocab_size": 128_256}
-LARGE_HEADS: dict[str, Any] = {"num_attention_heads": 24, "num_key_value_heads": 8, "max_position_embeddings": 2048}
+# The shape of Llama 3.2 3B; its texts are tokenised with the tokenizer of a small test model.
+LARGE_MODEL_CONFIG: dict[str, Any] = {
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 24,
+    "num_key_value_heads": 8,
+    "vocab_size": 128_256,
+    "max_position_embeddings": 2048,
+}
 TEXTS = {"minilm": ("The animal slept because it was tired.", "The animal slept because she was tired.")}
 TEXTS |= {"toy": ("The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings .")}
 TEXTS |= {"repeater": ("reach sees horse stands reach sees", "reach sees them stands reach sees")}
@@ -85,11 +92,11 @@ def main(results: Path, quick: bool = False) -> None:
         rows = [*_compare_families(Path(folder)), *_compare_quantities(), *_compare_commands(Path(folder))]
         rows += [*_measure_times(2 if quick else 7), *_measure_study(quick)]
         rows += [] if quick else _measure_large_model(Path(folder) / "large")
-    engine = f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.cuda.get_device_name()}"
-    write(results, "gpu", "On a GPU", "the processor", rows, engine)
+    environment = f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.cuda.get_device_name()}"
+    write(results, "gpu", "On a GPU", "the CPU", rows, environment)
 
 
-def _load_both(name: str) -> tuple[Encoder, ...]:
+def _load_on_both_devices(name: str) -> tuple[Encoder, ...]:
     return tuple(load_one_stack(name, device) for device in DEVICES)
 
 
@@ -98,7 +105,10 @@ def _compute_difference(gpu: Any, cpu: Any) -> float:
 
 
 def _compare_families(folder: Path) -> Iterator[Row]:
-    """Yield the difference between the devices' weights for every family, on small random models."""
+    """Yield, for each kind of model, the largest difference of attention weights over its families.
+
+    The models are small and have random weights.
+    """
     for kind, build, names in (
         ("models with one stack", tiny_models.build, sorted(FAMILIES)),
         ("encoder–decoders", tiny_encoder_decoders.build, sorted(tiny_encoder_decoders.ENCODER_DECODERS)),
@@ -107,8 +117,8 @@ def _compare_families(folder: Path) -> Iterator[Row]:
         for family in names:
             path = folder / family
             path.mkdir()
-            files = build(family, path)
-            gpu, cpu = (from_folder(files, device=device).encode(SENTENCE).weights for device in DEVICES)
+            model_folder = build(family, path)
+            gpu, cpu = (from_folder(model_folder, device=device).encode(SENTENCE).weights for device in DEVICES)
             differences[family] = _compute_difference(gpu, cpu)
         worst_family = max(differences, key=lambda family: differences[family])
         name = f"weights of {len(differences)} families of {kind}, largest difference ({worst_family})"
@@ -121,35 +131,38 @@ def _compare_quantities() -> Iterator[Row]:
         "norm-weighted": lambda encoder, text, _: norm_weighted(encoder, text).weights,
         "gradient": lambda encoder, text, other: gradient_weighted(encoder, text, other=other).weights,
         "effects of heads": lambda encoder, text, _: measure_effects(encoder, Request(text=text)).sentence,
-        "heads from another text": lambda encoder, text, other: [
+        "activation patching": lambda encoder, text, other: [
             *activation_patching(encoder, text, other).table()["share"]
         ],
-        "shares of a score": lambda encoder, text, _: (
+        "score explained by heads": lambda encoder, text, _: (
             explain_scores(encoder, text).table().iloc[:, 2:7].to_numpy(float)
         ),
-        "parts of a score": lambda encoder, text, _: encoder.score_parts(text, Head(1, 0), 3, 1).values,
+        "decomposition of one attention score": lambda encoder, text, _: (
+            encoder.score_parts(text, Head(1, 0), 3, 1).values
+        ),
     }
     for name, texts in TEXTS.items():
-        gpu, cpu = _load_both(name)
+        gpu, cpu = _load_on_both_devices(name)
         weights = _compute_difference(gpu.encode(texts[0]).weights, cpu.encode(texts[0]).weights)
         target = Target("below", MAX_WEIGHT_DIFFERENCE)
         yield Row(f"{name}: weights, largest difference", Sample((weights,)), "", target=target)
         for quantity, compute in functions.items():
-            ours, theirs = (np.asarray(compute(encoder, *texts), float) for encoder in (gpu, cpu))
-            sample = Sample((_compute_difference(ours, theirs) / float(np.abs(theirs).max()),))
+            gpu_values, cpu_values = (np.asarray(compute(encoder, *texts), float) for encoder in (gpu, cpu))
+            sample = Sample((_compute_difference(gpu_values, cpu_values) / float(np.abs(cpu_values).max()),))
             target = Target("below", MAX_RELATIVE_DIFFERENCE)
-            yield Row(f"{name}: {quantity}, largest difference, relative to the largest", sample, "", target=target)
+            description = f"{name}: {quantity}, largest difference, relative to the largest value"
+            yield Row(description, sample, "", target=target)
 
 
 def _compare_commands(folder: Path) -> Iterator[Row]:
-    """Yield the largest difference between numbers in the tables of a command.
+    """Run every command on both devices, and yield the largest difference between numbers over all their tables.
 
     All other cells must be equal.
     """
     differences = {}
-    for number, command in enumerate(COMMANDS):
+    for index, command in enumerate(COMMANDS):
         arguments = shlex.split(command.format(os.environ.get("MHA_VIZ_TREEBANK", "grammar")))
-        folders = [folder / f"{number}.{device}" for device in DEVICES]
+        folders = [folder / f"{index}.{device}" for device in DEVICES]
         for device, device_folder in zip(DEVICES, folders, strict=True):
             device_folder.mkdir()
             out = device_folder if arguments[0] in FOLDER_COMMANDS else device_folder / "table.csv"
@@ -166,20 +179,24 @@ def _compare_commands(folder: Path) -> Iterator[Row]:
 
 
 def _measure_times(repetitions: int) -> Iterator[Row]:
-    for name, load_models in (("MiniLM", partial(_load_both, "minilm")), ("BERT-large shape", _make_bert_large)):
+    for name, load_models in (
+        ("MiniLM", partial(_load_on_both_devices, "minilm")),
+        ("BERT-large shape", _make_bert_large),
+    ):
         encoders = load_models()
-        for n in (64, 512):
-            ours, theirs = _time_in_turns(repetitions, *(partial(encoder.encode, make_text(n)) for encoder in encoders))
-            yield Row(f"{name}, n = {n}: encode", ours, "ms", theirs)
+        for tokens in (64, 512):
+            functions = (partial(encoder.encode, make_text(tokens)) for encoder in encoders)
+            gpu_time, cpu_time = _time_in_turns(repetitions, *functions)
+            yield Row(f"{name}, {tokens} tokens: encode", gpu_time, "ms", cpu_time)
         request = Request(text=make_text(64))
-        functions = (partial(measure_effects, encoder, request) for encoder in encoders)
-        ours, theirs = _time_in_turns(1 + repetitions // 3, *functions)
-        yield Row(f"{name}, n = 64: effects of all heads", ours, "ms", theirs)
+        effect_functions = (partial(measure_effects, encoder, request) for encoder in encoders)
+        gpu_time, cpu_time = _time_in_turns(1 + repetitions // 3, *effect_functions)
+        yield Row(f"{name}, 64 tokens: effects of all heads", gpu_time, "ms", cpu_time)
 
 
 def _measure_study(quick: bool) -> Iterator[Row]:
     corpus = load_treebank(200 if quick else 10**6)
-    gpu, cpu = _load_both("minilm")
+    gpu, cpu = _load_on_both_devices("minilm")
     sums: dict[str, Any] = {}
 
     def run(name: str, encoder: Encoder) -> None:
@@ -188,14 +205,12 @@ def _measure_study(quick: bool) -> Iterator[Row]:
     gpu_time, cpu_time = _time_in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
     description = f"MiniLM, {corpus.name}, {len(corpus.sentences):,} sentences"
     yield Row(f"{description}: all measures", gpu_time, "ms", cpu_time)
-    differences = {
-        name: sums["gpu"].arrays[name] != sums["cpu"].arrays[name]
-        for name in sums["cpu"].arrays
-        if name.endswith("correct")
-    }
-    difference_count = sum(int(np.sum(counts)) for counts in differences.values())
-    cases = sum(counts.size for counts in differences.values())
-    yield Row(f"{description}: counts that differ, of {cases:,}", Sample((float(difference_count),)), "")
+    differs = [
+        sums["gpu"].arrays[name] != sums["cpu"].arrays[name] for name in sums["cpu"].arrays if name.endswith("correct")
+    ]
+    difference_count = sum(int(np.sum(array)) for array in differs)
+    total_counts = sum(array.size for array in differs)
+    yield Row(f"{description}: counts that differ, of {total_counts:,}", Sample((float(difference_count),)), "")
 
 
 def _make_bert_large() -> tuple[Encoder, ...]:
@@ -222,7 +237,7 @@ def _make_bert_large() -> tuple[Encoder, ...]:
 
 # In a separate process, print the peak growth of resident memory, the peak memory of the GPU, the size of the weights,
 # the seconds to open, the milliseconds to read, and the largest deviation of a row's sum from 1.
-_OPEN = """
+_LARGE_MODEL_SCRIPT = """
 import sys, time
 from pathlib import Path
 import torch
@@ -247,12 +262,12 @@ print(growth, gpu_memory, model.bytes, seconds, times[2], times[5], abs(weights.
 
 
 def _measure_large_model(folder: Path) -> Iterator[Row]:
-    """Time opening a model from shards of bfloat16, on the GPU and on the CPU."""
+    """Save a large random model, then measure on each device how long it takes to load and encode, and its memory."""
     small_folder = folder.parent / "llama"
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("cuda"):
-        model = LlamaModel(LlamaConfig(bos_token_id=0, eos_token_id=0, **LARGE, **LARGE_HEADS))
+        model = LlamaModel(LlamaConfig(bos_token_id=0, eos_token_id=0, **LARGE_MODEL_CONFIG))
     torch.set_default_dtype(torch.float32)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     model.save_pretrained(folder, max_shard_size="1GB")
@@ -263,16 +278,16 @@ def _measure_large_model(folder: Path) -> Iterator[Row]:
     size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     label = f"a Llama of {parameters / 1e9:.1f} · 10⁹ parameters, {size / 1e9:.1f} GB in bfloat16"
     for device in DEVICES:
-        command = [sys.executable, "-c", _OPEN, str(folder), str(small_folder), device]
+        command = [sys.executable, "-c", _LARGE_MODEL_SCRIPT, str(folder), str(small_folder), device]
         process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
         growth, gpu_memory, _, seconds, short_ms, long_ms, deviation = map(float, process.stdout.split())
         disk, target = Sample((size / 1e9,)), Target("share", MAX_MEMORY_RATIO)
         memory = Sample((growth / 1e9,))
-        yield Row(f"{label}, {device}: memory of the process at most, beside the files", memory, "GB", disk, target)
+        yield Row(f"{label}, {device}: peak process memory, compared with the files", memory, "GB", disk, target)
         if device == "cuda":
             memory = Sample((gpu_memory / 1e9,))
-            yield Row(f"{label}: memory of the GPU at most, beside the files", memory, "GB", disk, target)
-        yield Row(f"{label}, {device}: opened", Sample((seconds,)), "s")
-        yield Row(f"{label}, {device}: encode, n = 32", Sample((short_ms,)), "ms")
-        yield Row(f"{label}, {device}: encode, n = 128", Sample((long_ms,)), "ms")
-        yield Row(f"{label}, {device}: rows sum to 1, largest difference", Sample((deviation,)), "")
+            yield Row(f"{label}: peak GPU memory, compared with the files", memory, "GB", disk, target)
+        yield Row(f"{label}, {device}: time to open", Sample((seconds,)), "s")
+        yield Row(f"{label}, {device}: encode, 32 tokens", Sample((short_ms,)), "ms")
+        yield Row(f"{label}, {device}: encode, 128 tokens", Sample((long_ms,)), "ms")
+        yield Row(f"{label}, {device}: largest deviation of a row sum from 1", Sample((deviation,)), "")

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.app.lab import trainings
 from mha_viz.app.service.jobs import QUEUES
-from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, PENALTY, RANDOM, REMOVAL
+from mha_viz.lab.lab import EXPERIMENTS, HEAD_COUNT, IDENTICAL, PENALTY, RANDOM, REMOVAL, SPLIT_INPUT
 from mha_viz.lab.record import Settings
 from mha_viz.numerals import duration
 
@@ -22,9 +22,9 @@ RUNS = (
     replace(EXPERIMENTS[IDENTICAL].default, seed=1),
     replace(EXPERIMENTS[RANDOM].default, seed=1, heads=16, d_model=64),
     replace(EXPERIMENTS[PENALTY].default, seed=1, steps=800),
-    replace(EXPERIMENTS[CUT].default, seed=1),
+    replace(EXPERIMENTS[SPLIT_INPUT].default, seed=1),
     replace(EXPERIMENTS[REMOVAL].default, seed=1, heads=16, d_model=48),
-    replace(EXPERIMENTS[COUNT].default, seed=1),
+    replace(EXPERIMENTS[HEAD_COUNT].default, seed=1),
 )
 
 

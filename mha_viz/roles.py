@@ -1,5 +1,7 @@
 """Evaluate the roles of a profile: on other corpora, in other runs, against chance, and with their heads off.
 
+Also compare profiles, match heads of two models, and search and group the links of a head.
+
 >>> import mha_viz as mv
 >>> mv.roles.report(mv.load_profile("minilm"), kinds="syntax").table["role"].unique().tolist()
 ['syntax']

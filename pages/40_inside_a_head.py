@@ -1,4 +1,4 @@
-"""Show a head as one picture, from x to the words that it writes, and the cost of the attention block."""
+"""Show one head from its input x to the words that it promotes, and the time and memory of the attention block."""
 
 from mha_viz.app.inside import page as inside
 from mha_viz.app.url import address

@@ -37,7 +37,7 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
         {"action": "rename", "index": 0, "name": "mine"},
         {"action": "open", **HEAD},
     ),
-    ("mha_block", "step"): ("linear", "cost", "weights"),
+    ("mha_block", "stage"): ("project", "cost", "weights"),
     ("mha_block", "head"): (2,),
     ("mha_block", "key"): (3,),
     ("mha_player", "step"): (0, 3, 40),

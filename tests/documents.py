@@ -26,7 +26,7 @@ def lighten_models(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
 
     monkeypatch.setattr(loading, "load", load_once)
     monkeypatch.setattr(Encoder, "untrained", cache(lambda self, seed=0: untrained(self, seed)))
-    for module, name in ((grammar, "corpus"), (sources, "repeats")):
+    for module, name in ((grammar, "corpus"), (sources, "make_repeats")):
         make = getattr(module, name)
         monkeypatch.setattr(module, name, lambda count=SENTENCES, seed=0, make=make: make(count, seed))
     monkeypatch.setattr(toy_model, "_sample_examples", lambda count, *more: sample(min(count, EXAMPLES), *more))

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page
 from mha_viz.app.serving.paths import COMPONENTS
 from mha_viz.browser.bundle import name_served_file
 from mha_viz.figures.drawing.theme import LIGHT
-from mha_viz.figures.layout.frames import Recording, build_frames
+from mha_viz.figures.layout.player_data import Recording, build_player_data
 from tests.browser_tab import FRAMES
 from tests.screenshots import luminance, take_still
 
@@ -122,10 +122,11 @@ def show_words(page: Page, count: int) -> None:
 def make_maps(count: int) -> dict[str, Any]:
     """Return the player's data for four maps of one step with ``count`` words."""
     recording = Recording(
-        key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)], names=list("abcd"),
-        maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"], places=np.arange(count)[None], notes=[[""]],
+        key=f"{count} words", steps=[0], words=[f"w{'ord' * (i % 3)}{i}" for i in range(count)],
+        head_names=list("abcd"), maps=np.eye(count)[None, None].repeat(4, 1), relations=["itself"],
+        target_words=np.arange(count)[None], relation_notes=[[""]],
     )  # fmt: skip
-    return build_frames(recording, 0, LIGHT)
+    return build_player_data(recording, 0, LIGHT)
 
 
 def measure_contrasts(canvases: Locator) -> list[float]:

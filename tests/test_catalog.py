@@ -16,7 +16,7 @@ from mha_viz.errors import ModelError, ModelNotAllowed, ModelUnsupported, Settin
 from mha_viz.models.getting import catalog, storage
 from mha_viz.models.getting.catalog import CATALOG, Model, list_offered, resolve
 from mha_viz.models.getting.folder import check_folder
-from mha_viz.models.getting.storage import WEIGHTS
+from mha_viz.models.getting.storage import WEIGHTS_FILE
 
 HOSTILE = (
     "",
@@ -147,7 +147,7 @@ def mine(tmp_path: Path) -> Path:
 
 def model_at(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("config.json", WEIGHTS):
+    for name in ("config.json", WEIGHTS_FILE):
         (folder / name).write_text("{}")
     return folder
 
@@ -226,7 +226,7 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         model_at(place / "snapshots" / commit)
         (place / "refs").mkdir()
         (place / "refs" / "main").write_text(commit)
-    (storage.find_model_storage("FacebookAI/roberta-base") / "snapshots" / ("0" * 40) / WEIGHTS).unlink()
+    (storage.find_model_storage("FacebookAI/roberta-base") / "snapshots" / ("0" * 40) / WEIGHTS_FILE).unlink()
     return tmp_path
 
 

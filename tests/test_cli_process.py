@@ -22,7 +22,7 @@ from websockets.asyncio.client import connect
 
 from mha_viz import cli
 from mha_viz.cli import attention as attention_command
-from mha_viz.cli import main, stops
+from mha_viz.cli import main, termination
 from mha_viz.cli.terminal import show_download
 from mha_viz.files import write_atomically
 from tests.cli_runs import ROOT, assert_one_line
@@ -255,5 +255,5 @@ def test_too_little_memory_is_said(
         raise error
 
     monkeypatch.setattr("mha_viz.cli.listing.run", run)
-    assert main(["models"]) == stops.USAGE
+    assert main(["models"]) == termination.USAGE
     assert_one_line(capsys.readouterr().err, "too little memory", "ulimit -v")

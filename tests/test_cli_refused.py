@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz import errors
-from mha_viz.cli import main, stops
+from mha_viz.cli import main, termination
 from tests import hostile
 from tests.cli_runs import ROOT, assert_one_line, stdin
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
@@ -122,7 +122,7 @@ def test_the_table_of_exit_codes_is_in_the_help_and_in_the_documentation(capsys:
     with pytest.raises(SystemExit):
         main(["--help"])
     shown, page = capsys.readouterr().out, (ROOT / "docs/howto/command-line.md").read_text("utf-8")
-    for code, meaning in stops.MEANINGS.items():
+    for code, meaning in termination.EXIT_CODE_MEANINGS.items():
         assert re.search(rf"^  {code} +{re.escape(meaning)}$", shown, re.MULTILINE)
         assert f"| {code} | {meaning} |" in page
 

@@ -19,7 +19,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study import cases, link_groups, paired_heads, replacements, search, texts
 from mha_viz.study.cases import CaseKind, LocalCorpus, MeasurableCorpus, collect_cases
-from mha_viz.study.cluster.cases import ClusterCorpus, PartCases
+from mha_viz.study.cluster.cases import CaseMeasure, ClusterCorpus
 from mha_viz.study.cluster.engine import ClusterEngine
 from mha_viz.study.corpus_effects import EffectSettings, Measurement
 from mha_viz.study.run import Progress
@@ -92,12 +92,12 @@ def test_cases_are_those_of_one_process_in_the_same_order(
 
 def forbid_parts() -> None:
     """From now on, a worker that measures fails."""
-    cases.forbidden, PartCases.measure_part = PartCases.measure_part, None  # type: ignore[attr-defined, assignment, method-assign]
+    cases.forbidden, CaseMeasure.measure_part = CaseMeasure.measure_part, None  # type: ignore[attr-defined, assignment, method-assign]
 
 
 def allow_parts() -> None:
     """Undo that."""
-    PartCases.measure_part = cases.forbidden  # type: ignore[attr-defined, method-assign]
+    CaseMeasure.measure_part = cases.forbidden  # type: ignore[attr-defined, method-assign]
 
 
 def test_the_functions_of_notebooks_take_a_client(client: Any, toy: Encoder, corpus: Path) -> None:

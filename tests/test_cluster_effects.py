@@ -25,7 +25,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study.cases import Cases
 from mha_viz.study.cluster import cases as cases_of_parts
-from mha_viz.study.cluster.cases import ClusterCorpus, PartCases
+from mha_viz.study.cluster.cases import CaseMeasure, ClusterCorpus
 from mha_viz.study.cluster.engine import ClusterEngine
 from mha_viz.study.cluster.layout import Part
 from mha_viz.study.cluster.tasks import PartTask, WorkerModel, digest_values
@@ -69,10 +69,10 @@ def on_cluster(
     return Measurement(toy, ClusterCorpus.from_source(cluster, corpus), settings, folder=folder)
 
 
-def effects_of(settings: EffectSettings, step: int = 1) -> PartCases:
+def effects_of(settings: EffectSettings, step: int = 1) -> CaseMeasure:
     """What a worker measures by these settings; of words that are no drawn ones."""
     variants = list_variants(settings.request.off, (), 4)
-    return PartCases(EffectCases(step, settings, variants, MASKED_WORD))
+    return CaseMeasure(EffectCases(step, settings, variants, MASKED_WORD))
 
 
 def assert_equal(ours: CorpusEffect, theirs: CorpusEffect) -> None:
@@ -129,26 +129,26 @@ def at_work(dask_worker: Any) -> int:
 
 def forbid_measuring() -> None:
     """From now on, a worker that measures fails."""
-    cases_of_parts.forbidden, PartCases.measure_part = PartCases.measure_part, None  # type: ignore[attr-defined, assignment, method-assign]
+    cases_of_parts.forbidden, CaseMeasure.measure_part = CaseMeasure.measure_part, None  # type: ignore[attr-defined, assignment, method-assign]
 
 
 def measure_few_until(path: str) -> None:
     """From now on, a worker measures a few parts, and others only when there is a file at this path."""
-    measured, left = PartCases.measure_part, [*range(HELD)]
+    measured, left = CaseMeasure.measure_part, [*range(HELD)]
 
-    def waiting(self: PartCases, model: WorkerModel, part: Part) -> Cases:
+    def waiting(self: CaseMeasure, model: WorkerModel, part: Part) -> Cases:
         if left:
             left.pop()
         else:
             until(Path(path).exists)
         return measured(self, model, part)
 
-    cases_of_parts.forbidden, PartCases.measure_part = measured, waiting  # type: ignore[attr-defined, method-assign]
+    cases_of_parts.forbidden, CaseMeasure.measure_part = measured, waiting  # type: ignore[attr-defined, method-assign]
 
 
 def allow_measuring() -> None:
     """Undo that."""
-    PartCases.measure_part = cases_of_parts.forbidden  # type: ignore[attr-defined, method-assign]
+    CaseMeasure.measure_part = cases_of_parts.forbidden  # type: ignore[attr-defined, method-assign]
 
 
 def test_files_before_others_leave_what_was_measured_of_a_relation(
@@ -307,10 +307,10 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
 
 def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
     layout = lay_out_corpus("a", [corpus], SHARD)
-    part = layout.parts[0]._replace(first=7, sentences=10, kind="c")
+    part = layout.parts[0]._replace(first=7, sentences=10, file_format="c")
     part = part._replace(shard=part.shard._replace(digest="d"))
     digests = [
-        digest_values(effects_of(settings).depends_on(part)) for settings in (WORDS, WORDS._replace(relation=""))
+        digest_values(effects_of(settings).list_dependencies(part)) for settings in (WORDS, WORDS._replace(relation=""))
     ]
     assert [one[:12] for one in digests] == ["034990b208dc", "b68d79e4f1b6"]
 
@@ -320,12 +320,12 @@ def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: 
     layout = lay_out_corpus("a", [corpus], SHARD)
     cases = effects_of(WORDS)
     task = PartTask(layout.parts[1], WorkerModel.from_encoder(toy), cases, str(tmp_path))
-    first = cases_of_parts.measure_part_cases(task)
+    first = cases_of_parts.run_part_task(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
     assert cases.read(path, task.key) is None
-    assert [*map(list, cases_of_parts.measure_part_cases(task).cases)] == [*map(list, first.cases)]
-    assert cases_of_parts.measure_part_cases(task).units == first.units
+    assert [*map(list, cases_of_parts.run_part_task(task).cases)] == [*map(list, first.cases)]
+    assert cases_of_parts.run_part_task(task).units == first.units
 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
@@ -336,7 +336,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     cases, together = effects_of(SENTENCES, 2), Cases()
     for part in layout.parts:
         if cases.count_sentences(part) > 0:
-            together.add(cases_of_parts.measure_part_cases(PartTask(part, WorkerModel.from_encoder(toy), cases, "")))
+            together.add(cases_of_parts.run_part_task(PartTask(part, WorkerModel.from_encoder(toy), cases, "")))
     assert together.units == whole.measured_cases.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.measured_cases.cases, atol=1e-6)

@@ -121,7 +121,7 @@ def test_one_address_has_its_share_of_connections(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(connections, "is_loopback", lambda _: False)
 
     async def crowd() -> None:
-        async with serving(ServerSettings(per_address=1)) as port:
+        async with serving(ServerSettings(max_sessions_per_address=1)) as port:
             sockets = [await connect(f"ws://127.0.0.1:{port}/socket", proxy=None) for _ in range(CONNECTIONS_PER_TAB)]
             refused = await received(port)
             assert refused.startswith(b"HTTP/1.1 503")

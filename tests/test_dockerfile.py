@@ -123,7 +123,7 @@ def test_a_space_is_the_image_with_settings_that_the_server_accepts() -> None:
     lines = (ROOT / "deploy" / "space" / "settings").read_text("utf-8").splitlines()
     given = dict(pair.split("=", 1) for line in lines if line.startswith("ENV ") for pair in line.split()[1:])
     settings = from_environment(given)
-    assert settings.frames == ("https://huggingface.co",)
+    assert settings.frame_ancestors == ("https://huggingface.co",)
     assert settings.hosts
     assert settings.proxies
     assert len(given) == 3

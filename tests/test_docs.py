@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import mha_viz
-from mha_viz.cli import main, stops, table
+from mha_viz.cli import main, table, termination
 from mha_viz.models.reading import onnx
 from mha_viz.models.reading.encoder import Encoder
 from tests import documents
@@ -81,7 +81,7 @@ def test_the_page_of_commands_names_each_command_and_exit_code() -> None:
     page = (ROOT / "docs" / docs.COMMANDS).read_text("utf-8")
     commands = next(action for action in table.build_parser()._actions if isinstance(action.choices, dict)).choices
     assert re.findall(r"^\| `mha-viz ([\w-]+)", page, re.MULTILINE) == list(commands or ())
-    for code, meaning in stops.MEANINGS.items():
+    for code, meaning in termination.EXIT_CODE_MEANINGS.items():
         assert f"| {code} | {meaning} |" in page
 
 

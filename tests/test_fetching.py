@@ -11,7 +11,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from mha_viz import figures as figure_api
 from mha_viz.app.service.caches import Once, get_model_service, load_first_reading
 from mha_viz.app.service.jobs import QUEUES
-from mha_viz.lab.lab import COUNT, EXPERIMENTS
+from mha_viz.lab.lab import EXPERIMENTS, HEAD_COUNT
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
@@ -54,8 +54,8 @@ def test_no_browser_can_take_a_training_from_another(server: AppServer) -> None:
     """The queue still has the work: another visitor from the same address joins it."""
 
     async def watch() -> str:
-        async with WebSession(server.url, "why_heads_differ", experiment=COUNT, numbers="1") as one:
-            await one.set(f"lab_{COUNT}_steps", EXPERIMENTS[COUNT].max_steps)
+        async with WebSession(server.url, "why_heads_differ", experiment=HEAD_COUNT, numbers="1") as one:
+            await one.set(f"lab_{HEAD_COUNT}_steps", EXPERIMENTS[HEAD_COUNT].max_steps)
             await one.press("lab_run")
             async with WebSession(server.url, "about") as other:
                 await other.send(CLEAR)

@@ -176,7 +176,7 @@ ANY: list[tuple[Any, dict[str, Any], str]] = [
     (
         {"blocks.0.attn.hook_pattern": torch.zeros(N, N)},
         {},
-        r"axes \(1, 6, 6\): the heads of one layer, .* Of \[head, query, key\]",
+        r"shape \(1, 6, 6\): the heads of one layer, .* For \[head, query, key\]",
     ),
     (lens(texts=2), {}, "a batch of 2 texts"),
     (

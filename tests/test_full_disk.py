@@ -56,10 +56,10 @@ print(job.error)
 TRAINING = """
 import time
 from dataclasses import replace
-from mha_viz.lab.lab import COUNT, EXPERIMENTS
+from mha_viz.lab.lab import HEAD_COUNT, EXPERIMENTS
 from mha_viz.app.lab import trainings
 fill()
-job = trainings.start(replace(EXPERIMENTS[COUNT].default, steps=50))
+job = trainings.start(replace(EXPERIMENTS[HEAD_COUNT].default, steps=50))
 while not job.is_finished:
     job.heartbeat()
     time.sleep(0.05)

@@ -49,7 +49,7 @@ def test_a_built_in_sentence_brings_its_gold_along() -> None:
     sentence = next(s for s in load_built_in_corpus().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
     page = PageSession({"text": written(sentence), "head": "L2H0"})
     assert "### L2H0 (3-1) against the gold annotation" in page.said
-    assert re.search(r"\*\*\d+\*\* of \*\*\d+\*\* right\.", page.said)
+    assert re.search(r"\*\*\d+/\d+\*\* arcs right\.", page.said)
     (picture,) = [e.proto.body for e in page.at.get("html") if "data:image/svg+xml" in e.proto.body]
     drawn = base64.b64decode(re.search(r"base64,([^\"]+)", picture)[1]).decode()  # type: ignore[index]
     assert "annotated link; the head" in drawn

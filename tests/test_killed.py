@@ -31,7 +31,7 @@ from mha_viz.corpus.conllu import format_conllu
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import ExportError
 from mha_viz.files.assets import HOME_VARIABLE
-from mha_viz.lab.lab import COUNT, EXPERIMENTS
+from mha_viz.lab.lab import EXPERIMENTS, HEAD_COUNT
 from mha_viz.models.getting import catalog
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import children
@@ -56,8 +56,8 @@ def treebank(sentences: int) -> StudyCorpus:
 
 
 def the_longest_training() -> Job:
-    default = EXPERIMENTS[COUNT].default
-    return trainings.start(replace(default, steps=EXPERIMENTS[COUNT].max_steps))
+    default = EXPERIMENTS[HEAD_COUNT].default
+    return trainings.start(replace(default, steps=EXPERIMENTS[HEAD_COUNT].max_steps))
 
 
 @contextmanager

@@ -20,14 +20,14 @@ from mha_viz.app.widgets.parts import escape_markdown, format_formulas
 from mha_viz.errors import Busy, Cancelled, SettingError
 from mha_viz.lab import estimate, lab
 from mha_viz.lab.lab import (
-    COUNT,
-    CUT,
     EXPERIMENTS,
+    HEAD_COUNT,
     IDENTICAL,
     OUTPUT,
     PENALTY,
     RANDOM,
     REMOVAL,
+    SPLIT_INPUT,
     compare_with_guess,
 )
 from mha_viz.lab.record import Result, Settings
@@ -123,35 +123,35 @@ def test_every_experiment_shows_its_stored_run_at_once(experiment: str) -> None:
 
 
 def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession, result: Result) -> None:
-    arm = result.runs[EXPERIMENTS[result.settings.experiment].initial_run]
-    content, count = playing(page), len(arm.steps)
-    assert content["steps"][:count] == arm.steps.tolist()
-    cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(-1, *arm.maps.shape[1:])
-    np.testing.assert_allclose(cells[:count] / 255, arm.maps, atol=0.5 / 255 + 1e-6)
-    np.testing.assert_allclose(content["flow"]["norms"][:count], arm.gradients, atol=1e-8)
-    np.testing.assert_allclose(content["flow"]["cosines"][:count], arm.gradient_cosines[:, 0], atol=6e-4)
+    training_run = result.runs[EXPERIMENTS[result.settings.experiment].initial_run]
+    content, count = playing(page), len(training_run.steps)
+    assert content["steps"][:count] == training_run.steps.tolist()
+    cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(-1, *training_run.maps.shape[1:])
+    np.testing.assert_allclose(cells[:count] / 255, training_run.maps, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(content["flow"]["norms"][:count], training_run.gradients, atol=1e-8)
+    np.testing.assert_allclose(content["flow"]["cosines"][:count], training_run.gradient_cosines[:, 0], atol=6e-4)
     cosines, divergence, gradients = (np.array(one["values"]) for one in content["matrices"])
-    np.testing.assert_allclose(cosines[-1], arm.weight_cosines[-1].ravel(), atol=6e-4)
-    np.testing.assert_allclose(divergence[-1], arm.divergence[-1].ravel() / np.log(2), atol=6e-4)
-    np.testing.assert_allclose(gradients[0], arm.gradient_cosines[0].ravel(), atol=6e-4)
+    np.testing.assert_allclose(cosines[-1], training_run.weight_cosines[-1].ravel(), atol=6e-4)
+    np.testing.assert_allclose(divergence[-1], training_run.divergence[-1].ravel() / np.log(2), atol=6e-4)
+    np.testing.assert_allclose(gradients[0], training_run.gradient_cosines[0].ravel(), atol=6e-4)
     assert [one["legend"][0] for one in content["matrices"]] == [
         [1, "same direction"], [0, "same rows"], [1, "same direction"],
     ]  # fmt: skip
     passes = EXPERIMENTS[result.settings.experiment].task.is_residual  # beside the heads, which need not look there
     places = np.full_like(result.places, -1) if passes else result.places
     assert [mark["places"] for mark in content["marks"]] == places.T.tolist()
-    assert [mark["notes"][-1] for mark in content["marks"]] == [percent(share) for share in arm.accuracy[-1]]
+    assert [mark["notes"][-1] for mark in content["marks"]] == [percent(share) for share in training_run.accuracy[-1]]
     assert len(content["labels"]) == len(content["steps"]) == len(content["curves"]["lines"][-1]["values"])
 
 
 def test_heads_are_removed_after_the_training_one_by_one() -> None:
     page, result = asked(experiment=REMOVAL), lab.load_stored(REMOVAL)
-    arm, removal = result.runs[0], result.removal
+    training_run, removal = result.runs[0], result.removal
     assert removal is not None
-    content, last = playing(page), int(arm.steps[-1])
+    content, last = playing(page), int(training_run.steps[-1])
     assert content["steps"][-8:] == [last + count for count in range(1, 9)]
     for count in (0, 1, 3, 8):
-        gone = {head for head, off in enumerate(content["off"][len(arm.steps) - 1 + count]) if off}
+        gone = {head for head, off in enumerate(content["off"][len(training_run.steps) - 1 + count]) if off}
         assert gone == set(removal.order[:count].tolist())
     assert content["labels"][-6] == f"3 removed: {percent(removal.least[3])} right"
     np.testing.assert_allclose(content["curves"]["lines"][0]["values"][-8:], removal.least[1:], atol=6e-4)
@@ -203,11 +203,11 @@ def test_experiments_have_numbers_and_the_first_is_shown_for_anything_else() -> 
 
 def test_another_experiment_is_a_step_of_the_address() -> None:
     page = visit(experiment=IDENTICAL, step="3", run="seed-4")
-    page.at.pills(key="lab_experiment").set_value(COUNT).run()
+    page.at.pills(key="lab_experiment").set_value(HEAD_COUNT).run()
     page.check()
-    assert page.url["experiment"] == COUNT
+    assert page.url["experiment"] == HEAD_COUNT
     assert not {"step", "run", "arm"} & page.url.keys()
-    assert EXPERIMENTS[COUNT].question in page.said
+    assert EXPERIMENTS[HEAD_COUNT].question in page.said
 
 
 @pytest.mark.parametrize(("step", "is_used"), [("77", False), ("scores", True), ("", True)])
@@ -245,7 +245,7 @@ def test_nothing_is_said_of_a_link_that_the_page_made() -> None:
 
 
 def test_the_controls_follow_the_address() -> None:
-    page = visit(experiment=COUNT, run="seed-4", step="0", arm="2")
+    page = visit(experiment=HEAD_COUNT, run="seed-4", step="0", arm="2")
     assert setting(page, "seed").value == 4
     assert setting(page, "seed").proto.default == 4, "also in a browser that misses the first message about it"
     setting(page, "seed").set_value(7).run()
@@ -294,18 +294,18 @@ def test_an_odd_step_of_a_client_changes_nothing() -> None:
 
 
 def test_one_head_is_compared_with_none() -> None:
-    content = playing(visit(experiment=COUNT, arm="0"))
+    content = playing(visit(experiment=HEAD_COUNT, arm="0"))
     assert content["matrices"] == []
     assert len(content["heads"]) == 1
 
 
 def test_the_training_whose_heads_are_shown_is_in_the_address() -> None:
-    page = visit(experiment=COUNT)
+    page = visit(experiment=HEAD_COUNT)
     _shown_heads(page).set_value("32 heads").run()
     page.check()
     assert page.url["arm"] == "5"
-    assert _shown_heads(visit(experiment=COUNT, arm="0")).value == "0"
-    assert _shown_heads(visit(experiment=COUNT, arm="9")).value == "1"
+    assert _shown_heads(visit(experiment=HEAD_COUNT, arm="0")).value == "0"
+    assert _shown_heads(visit(experiment=HEAD_COUNT, arm="9")).value == "1"
 
 
 def _shown_heads(page: PageSession) -> Any:
@@ -315,8 +315,10 @@ def _shown_heads(page: PageSession) -> Any:
 
 def test_an_exception_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
     result = lab.load_stored(IDENTICAL)
-    arm = result.runs[0]
-    monkeypatch.setattr(lab, "load_stored", lambda _: replace(result, runs=(replace(arm, same=~arm.same),)))
+    training_run = result.runs[0]
+    monkeypatch.setattr(
+        lab, "load_stored", lambda _: replace(result, runs=(replace(training_run, same=~training_run.same),))
+    )
     page = visit(experiment=IDENTICAL)
     assert "[No.]" in page.said
     assert "Unusual: in the default run the answer is yes." in page.said
@@ -363,13 +365,13 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
     page = visit(experiment=IDENTICAL, run="heads-5")
     assert "5 heads cannot share 32 dimensions equally" in page.said
     assert setting(page, "heads").value == 4
-    assert "<i>d</i><sub>model</sub> is 31." in visit(experiment=COUNT, run="d_model-31").said
+    assert "<i>d</i><sub>model</sub> is 31." in visit(experiment=HEAD_COUNT, run="d_model-31").said
 
 
 @pytest.mark.parametrize(
     ("experiment", "run", "reason"),
     [
-        (CUT, "heads-2", "With 2 heads a random chunk is the whole vector"),
+        (SPLIT_INPUT, "heads-2", "With 2 heads a random chunk is the whole vector"),
         (REMOVAL, "heads-2", "With 2 heads there are two orders only"),
         (IDENTICAL, "heads-16_and_d_model-16", "With <i>d</i><sub>k</sub> = 1 a query is a single number"),
         (PENALTY, "weight-0", "With λ = 0 there is no penalty"),
@@ -454,10 +456,10 @@ def test_the_heads_are_there_before_an_answer_and_numbers_only_where_asked_for()
 
 def test_another_experiment_asks_anew() -> None:
     page = asked(experiment=IDENTICAL, guess="apart", removed="1")
-    page.at.pills(key="lab_experiment").set_value(COUNT).run()
+    page.at.pills(key="lab_experiment").set_value(HEAD_COUNT).run()
     page.check()
     assert not {"guess", "removed"} & page.url.keys()
-    assert page.at.pills(key=f"lab_guess_{COUNT}").value is None
+    assert page.at.pills(key=f"lab_guess_{HEAD_COUNT}").value is None
 
 
 def test_a_link_to_a_run_shows_its_numbers_until_they_are_closed() -> None:

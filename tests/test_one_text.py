@@ -129,5 +129,5 @@ def test_what_cannot_be_asked_is_said(toy: Encoder, minilm: Encoder) -> None:
 def test_what_is_asked_by_name_are_fields_of_a_request(toy: Encoder) -> None:
     assert get_type_hints(RequestFields).items() <= get_type_hints(Request).items()
     for measure, name in ((mv.gradient_importance, "importance"), (mv.direct_logit_attribution, "direct")):
-        with pytest.raises(SettingError, match=f"No head is off for {name}"):
+        with pytest.raises(SettingError, match=f"The measure “{name}” does not switch heads off"):
             measure(toy, GIRL, method="mean")

@@ -277,10 +277,10 @@ def test_a_head_with_others_switched_off_is_opened_and_added_from_compare(no_hub
 @pytest.mark.parametrize(("show", "shown"), [("similar", None), ("layer", "norm")])
 def test_a_head_is_opened_with_the_quantity_that_was_compared(show: str, shown: str | None, no_hub: None) -> None:
     page = PageSession({"text": TEXT, "show": show, "shown": "norm"}, COMPARE)
-    with patch("mha_viz.app.widgets.navigation.leave") as leave:
+    with patch("mha_viz.app.widgets.navigation.open_page") as open_page:
         page.send("mha_compare", "edit", {"action": "open", "text": TEXT, "model": "minilm", "head": "L3H1"})
-    assert leave.call_args.args[0] == "explore"
-    assert leave.call_args.args[1].get("shown") == shown
+    assert open_page.call_args.args[0] == "explore"
+    assert open_page.call_args.args[1].get("shown") == shown
 
 
 @pytest.mark.app

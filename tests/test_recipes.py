@@ -1020,7 +1020,7 @@ def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:
         mv.ablate(tiny("bert"), ["L0H0"], "the cat", method="recipe")
     with pytest.raises(SettingError, match="heads of repeater"):
         mv.ablate(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe", recipes=mv.recipes.load("repeater"))
-    with pytest.raises(SettingError, match="switched off by zero"):
+    with pytest.raises(SettingError, match="recipes= goes with the method “recipe”"):
         mv.ablate(mv.load("minilm"), ["L0H2"], "A cat.", recipes=mv.recipes.load("minilm"))
     with pytest.raises(SettingError, match="no recipes of the heads"):
         mv.corpus_ablation_effects(grammar.corpus(2), ["L0H0"], tiny("bert"), method="recipe")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis.effects import STEP_SENTENCES, Effects, measure_mean_outputs
-from mha_viz.analysis.removal import ORDERS, Removal, find_switch, order_heads
+from mha_viz.analysis.removal import ORDERS, Removal, find_ablation_set, order_heads
 from mha_viz.attention import Head
 from mha_viz.errors import MeansMissing, SettingError
 from mha_viz.models.reading import answers
@@ -18,7 +18,7 @@ from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process.steps import run_steps
 from mha_viz.request import Request
 from mha_viz.study import effects as study
-from mha_viz.study.effects import compute_margins, find_smallest_switch, measure_removal
+from mha_viz.study.effects import compute_margins, find_small_ablation, measure_removal
 from tests.tiny_models import HEADS, LAYERS
 
 Tiny = Callable[[str], Encoder]
@@ -113,7 +113,7 @@ def test_heads_are_found_one_after_the_other(tiny: Tiny) -> None:
     first = study.compute_answer(encoder, Request(text=TEXT, question=answers.make_question(encoder, TEXT)))
     wanted = first.words[1]
     request = Request(text=TEXT, question=answers.make_question(encoder, TEXT, word=wanted))
-    switched = find_smallest_switch(encoder, request)
+    switched = find_small_ablation(encoder, request)
     assert len(switched.margins) == len(switched.heads) + 1
     assert list(switched.margins) == sorted(switched.margins)
     assert switched.margins[0] < 0
@@ -139,17 +139,17 @@ def test_a_search_ends_when_nothing_helps() -> None:
     def margins_of(start: float) -> Callable[[Sequence[tuple[Head, ...]]], np.ndarray]:
         return lambda sets: np.array([start + sum(gains[head] for head in heads) for heads in sets])
 
-    smallest = run_steps(find_switch(every, 10, margins_of(-1.3)))
+    smallest = run_steps(find_ablation_set(every, 10, margins_of(-1.3)))
     assert (smallest.heads, smallest.is_answer) == ((Head(0, 1), Head(0, 2)), True)
     best = min(
         (heads for count in range(5) for heads in combinations(every, count) if margins_of(-1.3)([heads])[0] > 0),
         key=len,
     )
     assert len(best) == len(smallest.heads)
-    smallest = run_steps(find_switch(every, 10, margins_of(-5.0)))
+    smallest = run_steps(find_ablation_set(every, 10, margins_of(-5.0)))
     assert (len(smallest.heads), smallest.is_answer) == (3, False)  # the fourth makes it worse
-    assert len(run_steps(find_switch(every, 10, margins_of(-5.0), max_heads=1)).heads) == 1
-    assert run_steps(find_switch(every, 10, margins_of(0.5))).heads == ()
+    assert len(run_steps(find_ablation_set(every, 10, margins_of(-5.0), max_heads=1)).heads) == 1
+    assert run_steps(find_ablation_set(every, 10, margins_of(0.5))).heads == ()
 
 
 @pytest.mark.parametrize("lost", [1, 2])

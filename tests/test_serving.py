@@ -371,7 +371,7 @@ def test_a_proxy_that_the_owner_names_tells_addresses(full: AppServer) -> None:
 
 
 def test_an_address_has_its_share() -> None:
-    session_limit = SessionLimit(ServerSettings(sessions=5, per_address=2))
+    session_limit = SessionLimit(ServerSettings(max_sessions=5, max_sessions_per_address=2))
     session_limit.enter("10.0.0.1")
     assert session_limit.find_refusal("10.0.0.1") == ""
     session_limit.enter("10.0.0.1")
@@ -565,7 +565,7 @@ def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPa
 
 
 def test_whoever_has_a_place_may_reload_when_all_are_taken() -> None:
-    session_limit, mine = SessionLimit(ServerSettings(sessions=1)), f"{XSRF}=2|01020304|aabbccdd|1"
+    session_limit, mine = SessionLimit(ServerSettings(max_sessions=1)), f"{XSRF}=2|01020304|aabbccdd|1"
     gate = Gate(_served, session_limit)
     pages: list[int] = []
 
@@ -993,7 +993,7 @@ def test_settings_are_read() -> None:
     assert from_environment({}) == ServerSettings()
     given = {"MHA_VIZ_HOSTS": "[::1], *.example.org", "MHA_VIZ_PROXIES": "10.0.0.0/8 ::1", "MHA_VIZ_SESSIONS": "40"}
     assert from_environment(given) == ServerSettings(
-        hosts=("::1", "*.example.org"), proxies=("10.0.0.0/8", "::1"), sessions=40
+        hosts=("::1", "*.example.org"), proxies=("10.0.0.0/8", "::1"), max_sessions=40
     )
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from mha_viz import process
-from mha_viz.cli import main, stops, table
-from mha_viz.cli.stops import STOPPED
+from mha_viz.cli import main, table, termination
+from mha_viz.cli.termination import STOPPED
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu
 from mha_viz.files import record_writes, write_atomically
@@ -179,12 +179,12 @@ def test_other_errors_that_cannot_be_raised_are_printed_as_ever(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[Any] = []
-    with monkeypatch.context() as patched, stops.InterruptHandler() as stopped:
+    with monkeypatch.context() as patched, termination.InterruptHandler() as stopped:
         patched.setattr(stopped, "_old_hook", seen.append)
         sys.unraisablehook(type("Unraisable", (), {"exc_type": ValueError})())
         patched.undo()
     assert len(seen) == 1
-    assert not stopped.pressed
+    assert not stopped.is_interrupted
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_what_is_kept_is_said_however_the_clock_is_set(
                     pass
                 os.utime(tmp_path / name, (time.time() + jump,) * 2)
     given = {name: value if value in (None, "-") else str(tmp_path / value) for name, value in options.items()}
-    assert said.replace("{}", str(tmp_path)) in stops.describe_kept(argparse.Namespace(**given), record)
+    assert said.replace("{}", str(tmp_path)) in termination.describe_kept_output(argparse.Namespace(**given), record)
 
 
 IN_AN_IMPORT = """

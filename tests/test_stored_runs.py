@@ -18,15 +18,15 @@ from mha_viz.lab.experiments import (
     run,
 )
 from mha_viz.lab.lab import (
-    COUNT,
     CURRENT,
-    CUT,
     EXPERIMENTS,
+    HEAD_COUNT,
     IDENTICAL,
     OUTPUT,
     PAIR,
     PENALTY,
     REMOVAL,
+    SPLIT_INPUT,
 )
 from mha_viz.lab.lab import RANDOM as RANDOM_START
 from mha_viz.lab.record import Result
@@ -53,7 +53,7 @@ def test_stored_runs_are_small_and_of_the_default_settings() -> None:
         result = lab.load_stored(name)
         assert result.settings == experiment.default
         assert result.words == draw_sentences(256, (0, 1)).words(0)
-        assert [arm.heads for arm in result.runs] == [s.heads for s in experiment.layers(result.settings).values()]
+        assert [run.heads for run in result.runs] == [s.heads for s in experiment.layers(result.settings).values()]
     assert sum(lab.stored_path(name).stat().st_size for name in EXPERIMENTS) < MOST_BYTES
 
 
@@ -73,10 +73,10 @@ def test_the_recorded_weights_of_heads_begin_equal_only_where_heads_begin_alike(
 
 def test_a_run_that_does_not_show_it_says_no() -> None:
     result = lab.load_stored(IDENTICAL)
-    arm = result.runs[0]
-    same, difference = arm.same.copy(), arm.difference.copy()
+    training_run = result.runs[0]
+    same, difference = training_run.same.copy(), training_run.difference.copy()
     same[-1, 0, 1], difference[-1, 0, 1] = False, 1e-7
-    first = statements_of(replace(result, runs=(replace(arm, same=same, difference=difference),)))[0]
+    first = statements_of(replace(result, runs=(replace(training_run, same=same, difference=difference),)))[0]
     assert not first.answer
     assert first.is_surprising
     assert "1\u00a0·\u00a010⁻⁷" in first.evidence
@@ -111,9 +111,9 @@ def nothing(values: Any) -> Any:
         (RANDOM_START, {"weight_cosines": ones}, 1),
         (RANDOM_START, {"divergence": nothing}, 2),
         (RANDOM_START, {"both": nothing}, 3),
-        (COUNT, {"accuracy": ones}, 0),
-        (COUNT, {"relation_weights": ones}, 1),
-        (COUNT, {"relation_weights": nothing}, 1),
+        (HEAD_COUNT, {"accuracy": ones}, 0),
+        (HEAD_COUNT, {"relation_weights": ones}, 1),
+        (HEAD_COUNT, {"relation_weights": nothing}, 1),
     ],
 )
 def test_the_opposite_is_said_when_the_numbers_are_others(experiment: str, others: dict[str, Any], at: int) -> None:
@@ -160,8 +160,8 @@ def test_what_it_showed_speaks_of_the_run_in_view(experiment: str) -> None:
         (RANDOM_START, {"maps": lambda maps: 0 * maps}, "different"),
         (PENALTY, {"divergence": lambda values: 0 * values + 1}, "less"),
         (PENALTY, {"divergence": lambda values: 0 * values + 0.665}, "same"),
-        (COUNT, {"accuracy": lambda values: 0 * values + 2}, "one"),
-        (CUT, {"accuracy": lambda values: 0 * values}, "none"),
+        (HEAD_COUNT, {"accuracy": lambda values: 0 * values + 2}, "one"),
+        (SPLIT_INPUT, {"accuracy": lambda values: 0 * values}, "none"),
     ],
 )
 def test_the_outcome_of_a_prediction_follows_the_numbers(experiment: str, changes: dict[str, Any], option: str) -> None:
@@ -205,7 +205,7 @@ def test_the_estimated_work_grows_with_every_setting_that_takes_time() -> None:
     usual = EXPERIMENTS[REMOVAL].default
     for more in ({"steps": 800}, {"heads": 16}, {"d_model": 64}):
         assert estimate.estimate_seconds(replace(usual, **more)) > estimate.estimate_seconds(usual)
-    assert estimate.estimate_seconds(EXPERIMENTS[COUNT].default) > 2 * estimate.estimate_seconds(
+    assert estimate.estimate_seconds(EXPERIMENTS[HEAD_COUNT].default) > 2 * estimate.estimate_seconds(
         EXPERIMENTS[IDENTICAL].default
     )
     assert 0 < estimate.time_probe() < 60
@@ -250,9 +250,9 @@ def test_statements_of_the_penalty_follow_the_numbers() -> None:
 
 
 def test_the_stored_costs_are_equal_for_every_number_of_heads() -> None:
-    runs = lab.load_stored(COUNT).runs
-    assert [arm.heads for arm in runs] == [1, 2, 4, 8, 16, 32]
-    assert len({(arm.parameters, arm.multiply_adds) for arm in runs}) == 1
+    runs = lab.load_stored(HEAD_COUNT).runs
+    assert [run.heads for run in runs] == [1, 2, 4, 8, 16, 32]
+    assert len({(run.parameters, run.multiply_adds) for run in runs}) == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"x" * 100, lab.stored_path(IDENTICAL).read_bytes()[:-200]])
@@ -265,9 +265,9 @@ def test_files_that_are_no_run_are_refused(data: bytes) -> None:
 
 
 def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
-    arm = lab.load_stored(IDENTICAL).runs[0]
-    steps = arm.steps.tolist()
-    figure = plotly(charts.draw_curves(steps, [charts.TrainingCurve("loss", arm.loss, 0)], 3, LIGHT, log=True))
+    training_run = lab.load_stored(IDENTICAL).runs[0]
+    steps = training_run.steps.tolist()
+    figure = plotly(charts.draw_curves(steps, [charts.TrainingCurve("loss", training_run.loss, 0)], 3, LIGHT, log=True))
     assert figure.layout.shapes[0].x0 == 3
     assert figure.layout.xaxis.ticktext[0] == "0"
     assert figure.layout.xaxis.ticktext[-1] == "300"

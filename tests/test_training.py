@@ -39,16 +39,16 @@ from mha_viz.lab.experiments import (
     train,
 )
 from mha_viz.lab.lab import (
-    COUNT,
     CURRENT,
-    CUT,
     EQUAL_PAIR,
     EXPERIMENTS,
+    HEAD_COUNT,
     IDENTICAL,
     OUTPUT,
     PAIR,
     PENALTY,
     SAME_TWO,
+    SPLIT_INPUT,
 )
 from mha_viz.lab.lab import RANDOM as RANDOM_START
 from mha_viz.lab.record import Settings, choose_recorded_steps
@@ -70,31 +70,35 @@ def short(experiment: str, steps: int = 2, **changes: Any) -> Settings:
 
 @pytest.mark.parametrize(("d_model", "heads", "steps"), [(32, 4, 200), (48, 3, 20), (64, 8, 20)])
 def test_heads_that_start_alike_stay_bit_identical(d_model: int, heads: int, steps: int) -> None:
-    arm = run(Settings(IDENTICAL, heads=heads, d_model=d_model, steps=200 if lanes.everything else steps)).runs[0]
-    assert arm.steps[-1] >= steps
-    assert arm.same.all()
-    assert not arm.difference.any()
-    assert not arm.output_difference.any()
-    assert np.array_equal(arm.maps, np.broadcast_to(arm.maps[:, :1], arm.maps.shape))
-    assert np.ptp(arm.gradients, axis=1).max() == 0
+    training_run = run(
+        Settings(IDENTICAL, heads=heads, d_model=d_model, steps=200 if lanes.everything else steps)
+    ).runs[0]
+    assert training_run.steps[-1] >= steps
+    assert training_run.same.all()
+    assert not training_run.difference.any()
+    assert not training_run.output_difference.any()
+    assert np.array_equal(training_run.maps, np.broadcast_to(training_run.maps[:, :1], training_run.maps.shape))
+    assert np.ptp(training_run.gradients, axis=1).max() == 0
     if steps == 200:
-        assert arm.loss[-1] < arm.loss[0] - 0.5  # they have learned something
+        assert training_run.loss[-1] < training_run.loss[0] - 0.5  # they have learned something
 
 
 def test_heads_part_at_the_first_step_when_only_their_slices_of_w_o_differ() -> None:
-    arm = run(short(OUTPUT, steps=1)).runs[0]
-    assert arm.steps.tolist() == [0, 1]
-    assert not arm.difference[0].any()
-    assert select_pairs(arm.output_difference[0]).min() > 0
-    assert select_pairs(arm.difference[1]).min() > 0
-    assert select_pairs(arm.gradient_cosines[0]).max() < 0.999
-    assert select_pairs(arm.output_gradient_cosines[0]).min() > 1 - 1e-6  # all heads pass the same vectors to W_O
+    training_run = run(short(OUTPUT, steps=1)).runs[0]
+    assert training_run.steps.tolist() == [0, 1]
+    assert not training_run.difference[0].any()
+    assert select_pairs(training_run.output_difference[0]).min() > 0
+    assert select_pairs(training_run.difference[1]).min() > 0
+    assert select_pairs(training_run.gradient_cosines[0]).max() < 0.999
+    assert (
+        select_pairs(training_run.output_gradient_cosines[0]).min() > 1 - 1e-6
+    )  # all heads pass the same vectors to W_O
 
 
 def test_a_random_start_is_different_from_the_beginning() -> None:
-    arm = run(short(RANDOM_START, steps=1)).runs[0]
-    assert not select_pairs(arm.same[0]).any()
-    assert np.abs(select_pairs(arm.weight_cosines[0])).max() < 0.3
+    training_run = run(short(RANDOM_START, steps=1)).runs[0]
+    assert not select_pairs(training_run.same[0]).any()
+    assert np.abs(select_pairs(training_run.weight_cosines[0])).max() < 0.3
 
 
 def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
@@ -160,11 +164,11 @@ def test_two_equal_heads_are_one_head_with_twice_its_slice_of_w_o(seed: int) -> 
 @pytest.mark.parametrize("seed", range(3 if lanes.everything else 1))
 def test_all_heads_are_redundant_where_only_the_current_position_matters(seed: int) -> None:
     result = run(short(CURRENT, steps=300 if lanes.everything else 100, seed=seed))
-    removal, arm = result.removal, result.runs[0]
+    removal, training_run = result.removal, result.runs[0]
     assert removal is not None
     assert removal.least[0] > 0.99
     assert removal.least[-1] > 0.99, "with no head at all"
-    assert select_pairs(arm.divergence[-1]).min() > 0.1, "they differ, which serves nothing"
+    assert select_pairs(training_run.divergence[-1]).min() > 0.1, "they differ, which serves nothing"
     assert result.places[:, 0].tolist() == list(range(WORDS))
     assert EXPERIMENTS[CURRENT].outcome(result).option == "none"
 
@@ -387,8 +391,8 @@ def test_recorded_steps_begin_closely_and_end_at_the_last() -> None:
         (IDENTICAL, {"seed": -1}, "seed"),
         (PENALTY, {"weight": -0.1}, "weight"),
         (PENALTY, {"weight": float("nan")}, "weight"),
-        (COUNT, {"d_model": 20}, "d_model"),
-        (CUT, {"d_model": 10**6}, "d_model"),
+        (HEAD_COUNT, {"d_model": 20}, "d_model"),
+        (SPLIT_INPUT, {"d_model": 10**6}, "d_model"),
     ],
 )
 def test_bad_settings_are_named(experiment: str, changes: dict[str, Any], field: str) -> None:

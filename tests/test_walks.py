@@ -254,7 +254,7 @@ def _key_of(call: ast.Call) -> str | None:
     if not is_bind_control and (not answers or ast.unparse(answers[0]) in ("'ignore'", "'rerun'")):
         return None
     key = of.get("key", call.args[2] if is_bind_control else None)
-    keeps = is_bind_control and "keeps" in of
+    keeps = is_bind_control and "keeps_text" in of
     if isinstance(key, ast.JoinedStr):
         return _text(key.values[0])
     return f"{_text(key)}_" if keeps else _text(key)

@@ -14,7 +14,7 @@ from mha_viz.models.getting import catalog
 
 
 def main() -> None:
-    """Read the first example and store it."""
+    """Encode the first example and store its attention."""
     example = json.loads(asset_path("examples.json").read_text("utf-8"))[0]
     attention = mha_viz.load(catalog.DEFAULT).encode(example["text"])
     fields = {

@@ -31,8 +31,8 @@ class KindResult(NamedTuple):
     """The result of switching off a head for the pairs of one kind, or for all pairs.
 
     Attributes:
-        n, accuracy, difference, interval, lost, q, is_needed: as in :class:`mha_viz.analysis.pairs.HeadNeed`; q-values
-            are over the heads that were off, for this kind.
+        n, accuracy, difference, interval, lost, q, is_needed: as in :class:`mha_viz.analysis.pairs.HeadEffect`;
+            q-values are over the heads that were off, for this kind.
     """
 
     n: int

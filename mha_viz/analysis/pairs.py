@@ -56,11 +56,12 @@ class Accuracy(NamedTuple):
     ties: int
 
 
-class HeadNeed(NamedTuple):
+class HeadEffect(NamedTuple):
     """The effect of switching off a head, or several together, on the preference for good sentences.
 
     Attributes:
         heads: the heads that are off.
+        n: the number of pairs.
         accuracy: the share of pairs in which the good sentence is more probable without them.
         difference: ``accuracy`` minus the accuracy of the whole model, with its paired 95 % interval (Newcombe 1998,
             method 10).
@@ -140,8 +141,8 @@ class MinimalPairs:
         """Return the accuracy over all pairs, then that of each kind."""
         return tuple(self._measure_accuracy(kind) for kind in (ALL_PAIRS, *self.kinds))
 
-    def needs(self, kind: str = ALL_PAIRS) -> tuple[HeadNeed, ...]:
-        """Measure the need of the pairs of a kind for each head, or set of heads, in the order of ``ablated``.
+    def needs(self, kind: str = ALL_PAIRS) -> tuple[HeadEffect, ...]:
+        """Measure the effect on the pairs of a kind of switching off each head, or set, in the order of ``ablated``.
 
         Raises SettingError for an unknown kind.
         """
@@ -149,7 +150,7 @@ class MinimalPairs:
         before = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
         after = self.margins[is_chosen]
         rows = [
-            _measure_need(heads, before, after[:, column], self._list_roles(heads))
+            _measure_effect(heads, before, after[:, column], self._list_roles(heads))
             for column, heads in enumerate(self.ablated)
         ]
         q = q_values([row.p for row in rows])
@@ -188,7 +189,7 @@ class MinimalPairs:
         return pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
 
     def stored_in(self, profile: Profile) -> Profile:
-        """Return the profile of the same model with the table NEEDED, in place of an earlier one.
+        """Return ``profile``, of the same model, with the table NEEDED added or replaced.
 
         It has a row per head that was off alone: for all pairs, then for each kind. Raises SettingError for another
         model, and if no head was off alone.
@@ -199,9 +200,11 @@ class MinimalPairs:
         check_single_heads(self.ablated)
         rows: list[tuple[object, ...]] = []
         for kind in (ALL_PAIRS, *self.kinds):
-            for need in (row for row in self.needs(kind) if len(row.heads) == 1):
-                name = (*need.heads[0], self.name, kind, self.method)
-                rows.append((*name, *need[1:4], *need.interval, need.lost, need.gained, need.q, need.is_needed))
+            for effect in (row for row in self.needs(kind) if len(row.heads) == 1):
+                name = (*effect.heads[0], self.name, kind, self.method)
+                rows.append(
+                    (*name, *effect[1:4], *effect.interval, effect.lost, effect.gained, effect.q, effect.is_needed)
+                )
         table = pd.DataFrame(rows, columns=list(HEADINGS[NEEDED]))
         return replace(profile, tables={**profile.tables, NEEDED: table})
 
@@ -241,13 +244,13 @@ def sign_test(first: int, second: int) -> float:
     return min(1.0, 2 * binomial_tail(max(first, second), n, 0.5, log_factorials))
 
 
-def _measure_need(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadNeed:
+def _measure_effect(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadEffect:
     """Compare the margins [pair] before and after heads are switched off; q is left to the caller."""
     was_right, is_right, change = before > 0, after > 0, after - before
     lost, gained = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
     both_right, n = int((was_right & is_right).sum()), len(before)
     falls, rises = int((change < -ROUNDING).sum()), int((change > ROUNDING).sum())
-    return HeadNeed(
+    return HeadEffect(
         heads,
         n,
         (both_right + gained) / n,

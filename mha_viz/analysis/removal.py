@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ORDERS = ("least", "most", "random")  # orders of removal, by the effect of each head alone
-MAX_SWITCHED = 8  # maximum number of heads to switch off in search of a changed answer
+MAX_ABLATED_HEADS = 8  # maximum number of heads to switch off in search of a changed answer
 
 
 class Removal(NamedTuple):
@@ -69,11 +69,13 @@ def remove_heads(order: Sequence[Head], n: int, measure: Callable[[list[Sequence
     )
 
 
-class Switch(NamedTuple):
-    """Heads whose removal makes another word the answer, in the order in which they were found.
+class AblationSet(NamedTuple):
+    """Heads whose removal makes another word the answer.
 
-    ``margins`` are log p of that word minus the highest log p of the others, with none of the heads removed, one, two
-    and so on. Above 0, the word is the answer.
+    Attributes:
+        heads: the heads in the order in which they were found.
+        margins: log p of that word minus the highest log p of the others, in nats, with none of the heads removed, one,
+            two and so on. Above 0, the word is the answer.
     """
 
     heads: tuple[Head, ...]
@@ -95,13 +97,13 @@ class Switch(NamedTuple):
         return pd.DataFrame({"head": heads, "margin": self.margins}, index=pd.RangeIndex(len(heads), name="off"))
 
 
-def find_switch(
+def find_ablation_set(
     all_heads: Sequence[Head],
     n: int,
     compute_margins: Callable[[Sequence[tuple[Head, ...]]], Numbers],
-    max_heads: int = MAX_SWITCHED,
-) -> Steps[Switch]:
-    """Search greedily for the smallest set of heads whose removal makes a word the answer.
+    max_heads: int = MAX_ABLATED_HEADS,
+) -> Steps[AblationSet]:
+    """Greedily find a small set of heads whose removal makes a word the answer.
 
     In each round, the head that raises the margin most is added, until the word is the answer, no head raises the
     margin, or ``max_heads`` heads are removed. ``compute_margins`` returns those of some sets of heads, as many as fit
@@ -118,4 +120,4 @@ def find_switch(
             break
         removed = sets[int(np.argmax(values))]
         margins.append(max(values))
-    return Switch(removed, tuple(margins))
+    return AblationSet(removed, tuple(margins))

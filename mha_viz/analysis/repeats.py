@@ -49,8 +49,11 @@ Numbers = npt.NDArray[np.float64]
 class DecoderRole(NamedTuple):
     """A head that puts more than half of its attention on the tokens that ``measure`` names.
 
-    ``untrained`` is the score of the best head with random weights; ``chance`` is the score of uniform attention
-    to all visible tokens.
+    Attributes:
+        measure: one of MEASURES.
+        score: the mean weight on these tokens, from 0 to 1.
+        untrained: the score of the best head with random weights.
+        chance: the score of uniform attention to all visible tokens.
     """
 
     head: Head
@@ -62,10 +65,14 @@ class DecoderRole(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DecoderHeads:
-    """Mean weights on repeated random tokens.
+    """Mean weights of a model's heads on repeated random tokens.
 
-    ``trained`` and ``untrained`` are [measure, layer, head], in the order of MEASURES, over ``draws`` sequences, each
-    of ``length`` tokens and their repetition.
+    Attributes:
+        length: the number of random tokens in a sequence, before their repetition.
+        draws: the number of sequences.
+        seed: the seed of the random tokens.
+        trained: the scores, [measure, layer, head], from 0 to 1, in the order of MEASURES.
+        untrained: the same of the model with random weights.
     """
 
     model: str
@@ -86,13 +93,13 @@ class DecoderHeads:
     def _iter_roles(self) -> Iterator[DecoderRole]:
         """Yield the roles, by measure, largest first."""
         chance = compute_chance(self.length)
-        for number, measure in enumerate(MEASURES):
-            values, best = self.trained[number], float(self.untrained[number].max())
+        for measure_index, measure in enumerate(MEASURES):
+            values, best = self.trained[measure_index], float(self.untrained[measure_index].max())
             for index in np.argsort(-values, axis=None, kind="stable"):
                 score = float(values.flat[index])
                 if score > THRESHOLD and score >= best + MIN_ABOVE_UNTRAINED:
                     head = Head(*divmod(int(index), values.shape[1]))
-                    yield DecoderRole(head, measure, score, best, float(chance[number]))
+                    yield DecoderRole(head, measure, score, best, float(chance[measure_index]))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return :meth:`roles` as findings for the map of roles.

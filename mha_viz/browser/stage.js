@@ -44,7 +44,7 @@ import { isUnanswered } from "./mount.js";
  * @property {(params: URLSearchParams) => View} parse the view in an address
  * @property {() => void} onAdopt called when the view was replaced
  * @property {(view: View) => object} makeMessage the message to the server about a view
- * @property {() => Spot | null} findPinned the spot that the view pins, null if it is not shown
+ * @property {() => Spot | null} findPinnedSpot the spot that the view pins, null if it is not shown
  * @property {(spot: Spot) => Pin} makePin the pin of a view for a spot
  * @property {() => void} draw draw everything
  * @property {(now: boolean) => void} drawFocus draw the focus; `now`: do not wait for the next frame
@@ -220,7 +220,7 @@ export class Stage {
   // ---- Focus: the hovered spot or, if there is none, the pinned one -----------------------------------------
 
   focused() {
-    return this.hovered ?? this.drawing.findPinned();
+    return this.hovered ?? this.drawing.findPinnedSpot();
   }
 
   /** @param {Spot | null} spot */
@@ -236,7 +236,7 @@ export class Stage {
    * @param {Spot | null} spot
    */
   togglePin(spot) {
-    if (spot) this.change({ pin: isSameSpot(spot, this.drawing.findPinned()) ? null : this.drawing.makePin(spot) });
+    if (spot) this.change({ pin: isSameSpot(spot, this.drawing.findPinnedSpot()) ? null : this.drawing.makePin(spot) });
   }
 
   // ---- Pointer and keys ------------------------------------------------------------------------------------

@@ -16,8 +16,16 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from mha_viz import process
-from mha_viz.cli.stops import FAULT, STOPPED, USAGE, InterruptHandler, describe_kept, end_process, find_exit_code
 from mha_viz.cli.terminal import one_line, replace_unencodable
+from mha_viz.cli.termination import (
+    INTERNAL_ERROR,
+    STOPPED,
+    USAGE,
+    InterruptHandler,
+    describe_kept_output,
+    end_process,
+    find_exit_code,
+)
 from mha_viz.cli.usage import drop_keywords
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.files import record_writes
@@ -38,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code, message = STOPPED, str(interrupt)
             if not message.endswith("."):  # the message of a library that was interrupted
                 message = ""
-        if not handler.pressed and code != STOPPED:
+        if not handler.is_interrupted and code != STOPPED:
             return code
-        handler.announce(message or describe_kept(args, record))
+        handler.announce(message or describe_kept_output(args, record))
         return STOPPED
 
 
@@ -73,7 +81,7 @@ def _run_command(arguments: Sequence[str] | None, args: argparse.Namespace) -> i
         return 0
     except OSError as error:
         if error.errno not in FULL_ERRNOS:
-            return _report_fault(error)
+            return _report_internal_error(error)
         print(
             f"mha-viz: The output cannot be written: {str(error.strerror).lower()}. Free some disk space.",
             file=sys.stderr,
@@ -82,11 +90,11 @@ def _run_command(arguments: Sequence[str] | None, args: argparse.Namespace) -> i
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again at exit
         return USAGE
     except Exception as error:
-        return _report_fault(error)
+        return _report_internal_error(error)
     return 0
 
 
-def _report_fault(error: Exception) -> int:
+def _report_internal_error(error: Exception) -> int:
     """Report an internal error and how to get its traceback; in Python's development mode raise it.
 
     Lack of memory is reported as such, not as an internal error.
@@ -96,6 +104,6 @@ def _report_fault(error: Exception) -> int:
         return USAGE
     if sys.flags.dev_mode:
         raise error
-    fault = one_line(f"{type(error).__name__}: {error}")
-    print(f"mha-viz: Internal error: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr)
-    return FAULT
+    problem = one_line(f"{type(error).__name__}: {error}")
+    print(f"mha-viz: Internal error: {problem}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr)
+    return INTERNAL_ERROR

@@ -1,4 +1,4 @@
-"""``mha-viz attention``."""
+"""The command ``mha-viz attention``: write the attention of every head to a file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mha_viz.figures import files
 from mha_viz.view.quantities import QUANTITIES
 
 
-def add_options(attention: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    add_text_options(attention)
-    add_device_option(attention)
-    add_dtype_option(attention)
-    quantities.add_options(attention)
-    quantities.add_continue_option(attention)
-    attention.add_argument("--words", action="store_true", help="one row and column per word instead of per token")
-    attention.add_argument(
+    add_text_options(parser)
+    add_device_option(parser)
+    add_dtype_option(parser)
+    quantities.add_options(parser)
+    quantities.add_continue_option(parser)
+    parser.add_argument("--words", action="store_true", help="one row and column per word instead of per token")
+    parser.add_argument(
         "--without-special",
         action="store_true",
         help="leave out [CLS], [SEP] and other special tokens, and rescale rows to sum to 1",
     )
-    add_output_options(attention, files.suffixes())
+    add_output_options(parser, files.suffixes())
 
 
 def run(args: argparse.Namespace) -> None:

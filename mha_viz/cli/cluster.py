@@ -15,6 +15,7 @@ from typing import Any
 from mha_viz.cli.options import Parser, make_int_parser
 from mha_viz.cli.output import Destination
 from mha_viz.cli.terminal import status_line
+from mha_viz.cli.termination import describe_partial_results
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import CorpusMissing, SettingError
 from mha_viz.numerals import counted, duration
@@ -81,8 +82,7 @@ def offer_to_continue(folder: Path | None) -> Iterator[None]:
         except KeyboardInterrupt:
             if folder is None or not folder.is_dir() or not any(folder.iterdir()):
                 raise
-            message = f"What was measured is in {folder}; run the same command again to continue."
-            raise KeyboardInterrupt(message) from None
+            raise KeyboardInterrupt(describe_partial_results(folder)) from None
 
 
 @contextmanager

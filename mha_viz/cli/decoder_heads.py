@@ -1,4 +1,4 @@
-"""``mha-viz decoder-heads``."""
+"""The command ``mha-viz decoder-heads``: find induction heads and related heads of a causal model."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from mha_viz.figures.layout.caption import format_head
 from mha_viz.numerals import counted, decimal
 
 
-def add_options(decoder: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     help_text = (
         "a causal model: a name from `mha-viz models`, an id of the Hugging Face Hub, or a folder (default: gpt2)"
     )
-    decoder.add_argument("model", nargs="?", default="gpt2", metavar="MODEL", help=help_text)
-    length = make_int_parser(2, 256, "a number of tokens")
+    parser.add_argument("model", nargs="?", default="gpt2", metavar="MODEL", help=help_text)
+    parse_length = make_int_parser(2, 256, "a number of tokens")
     help_text = f"number of tokens that are repeated (default: {LENGTH})"
-    decoder.add_argument("--length", type=length, default=LENGTH, metavar="N", help=help_text)
-    draws = make_int_parser(1, 10_000, "a number of sequences")
+    parser.add_argument("--length", type=parse_length, default=LENGTH, metavar="N", help=help_text)
+    parse_draws = make_int_parser(1, 10_000, "a number of sequences")
     help_text = f"number of random sequences (default: {DRAWS})"
-    decoder.add_argument("--draws", type=draws, default=DRAWS, metavar="N", help=help_text)
+    parser.add_argument("--draws", type=parse_draws, default=DRAWS, metavar="N", help=help_text)
     help_text = f"seed of the random numbers (default: {SEED})"
-    decoder.add_argument("--seed", type=parse_count, default=SEED, metavar="N", help=help_text)
-    add_output_options(decoder, TABLE_FORMATS, required=False)
-    add_device_option(decoder)
-    add_dtype_option(decoder)
+    parser.add_argument("--seed", type=parse_count, default=SEED, metavar="N", help=help_text)
+    add_output_options(parser, TABLE_FORMATS, required=False)
+    add_device_option(parser)
+    add_dtype_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -58,17 +58,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _format_lines(result: DecoderHeads) -> list[str]:
-    sequences = f"{counted(result.draws, 'sequence')} of {result.length} random tokens that occur twice"
+    sequences = f"{counted(result.draws, 'sequence')} of {result.length} random tokens, each sequence repeated once"
     lines = [f"{result.model} on {sequences}, seed {result.seed}; mean weight, best untrained head, chance"]
     roles = result.roles()
-    for number, (measure, meaning) in enumerate(MEASURES.items()):
+    for index, (measure, meaning) in enumerate(MEASURES.items()):
         lines.append(f"{measure}, {meaning}:")
-        highest, untrained = result.trained[number].max(), result.untrained[number].max()
-        chance = compute_chance(result.length)[number]
+        highest, highest_untrained = result.trained[index].max(), result.untrained[index].max()
+        chance = compute_chance(result.length)[index]
         lines += [
             f"{format_head(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  "
             f"{decimal(role.chance, 3)}"
             for role in roles
             if role.measure == measure
-        ] or [f"no head; the highest: {decimal(highest, 3)}  {decimal(untrained, 3)}  {decimal(chance, 3)}"]
+        ] or [f"no head; the highest: {decimal(highest, 3)}  {decimal(highest_untrained, 3)}  {decimal(chance, 3)}"]
     return lines

@@ -1,4 +1,4 @@
-"""``mha-viz effect``."""
+"""The command ``mha-viz effect``: measure what switching heads off does over a corpus."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ MAX_LISTED = 12  # heads that are listed
 SENTENCE_LIMITS = (1, 1_000_000, 400)  # minimum, maximum and default number of sentences
 
 
-def add_options(effect: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    add_corpus_option(effect)
-    add_model_option(effect)
-    add_off_options(effect, "--heads", "heads to switch off, together and each alone, such as L3H1,L2H4", required=True)
-    add_means_option(effect)
+    add_corpus_option(parser)
+    add_model_option(parser)
+    add_off_options(parser, "--heads", "heads to switch off, together and each alone, such as L3H1,L2H4", required=True)
+    add_means_option(parser)
     help_text = (
         "measure only the words that a head with this role attends from, such as nsubj (default: whole sentences)"
     )
-    effect.add_argument("--relation", default="", metavar="NAME", help=help_text)
+    parser.add_argument("--relation", default="", metavar="NAME", help=help_text)
     help_text = f"the direction of the role: {', '.join(DIRECTIONS)} (default: {DIRECTIONS[0]})"
-    effect.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=help_text)
+    parser.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=help_text)
     help_text = "other heads with the role; the measured heads are not compared with them"
-    effect.add_argument("--same-role", type=parse_heads, default=(), metavar="HEADS", help=help_text)
-    add_most_option(effect, *SENTENCE_LIMITS)
-    add_output_options(effect, TABLE_FORMATS, required=False)
-    add_device_option(effect)
-    add_dtype_option(effect)
-    add_cluster_options(effect)
+    parser.add_argument("--same-role", type=parse_heads, default=(), metavar="HEADS", help=help_text)
+    add_most_option(parser, *SENTENCE_LIMITS)
+    add_output_options(parser, TABLE_FORMATS, required=False)
+    add_device_option(parser)
+    add_dtype_option(parser)
+    add_cluster_options(parser)
 
 
 def add_means_option(command: Parser) -> None:
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
             raise
         result = measurement.result()
         write_and_print(destination, result.table, map(one_line, _format_lines(result)))
-        measurement.forget()
+        measurement.discard_partial_results()
 
 
 def _prepare_measurement(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:

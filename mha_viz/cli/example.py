@@ -1,4 +1,4 @@
-"""``mha-viz example``."""
+"""The command ``mha-viz example``: write a small treebank."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ SOURCE = (
 )
 
 
-def add_options(example: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    example.add_argument(
+    parser.add_argument(
         "out",
         metavar="FILE",
         help="the file to write or replace, such as treebank.conllu; - for stdout",
     )
     help_text = f"write {SENTENCE_COUNT} sentences of the built-in grammar, with coreference, drawn with this seed"
-    example.add_argument("--grammar", type=make_int_parser(0, 1_000_000, "a seed"), metavar="SEED", help=help_text)
+    parser.add_argument("--grammar", type=make_int_parser(0, 1_000_000, "a seed"), metavar="SEED", help=help_text)
 
 
 def run(args: argparse.Namespace) -> None:

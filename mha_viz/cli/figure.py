@@ -1,4 +1,4 @@
-"""``mha-viz figure``."""
+"""The command ``mha-viz figure``: draw heads, alone or side by side."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ SINGLE_HEAD_KINDS = ("heatmap", "links")  # kinds that --all-heads can draw
 MAX_PANELS = 16
 
 
-def add_options(figure: Parser, examples: dict[str, str]) -> None:
+def add_options(figure_parser: Parser, examples: dict[str, str]) -> None:
     """Add the kinds of figures, each with its options and examples."""
-    kinds = figure.add_subparsers(title="kinds", metavar="KIND", required=True)
+    kinds = figure_parser.add_subparsers(title="kinds", metavar="KIND", required=True)
     for kind, summary in KINDS.items():
-        parser = figure.add_command(kinds, kind, None, summary, examples.get(kind, ""))
+        parser = figure_parser.add_command(kinds, kind, None, summary, examples.get(kind, ""))
         parser.set_defaults(kind=kind, head=[], others=[], as_=None, columns=None, all_heads=None)
         add_text_options(parser)
         add_device_option(parser)

@@ -1,4 +1,4 @@
-"""``mha-viz groups``."""
+"""The command ``mha-viz groups``: print what a head does over a corpus, in groups."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ parse_links = make_int_parser(2, 2_000, "a number of links")
 MAX_LISTED = 3  # sentences of a group that are printed
 
 
-def add_options(groups: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     help_text = "a model, as for `mha-viz attention`, and a head: minilm/L3H1"
-    groups.add_argument("head", type=parse_model_and_head, metavar="MODEL/HEAD", help=help_text)
-    add_corpus_option(groups)
-    add_recipes_option(groups, "; else a recipe is chosen on CORPUS")
-    add_most_option(groups, 2, 100_000, 300)
+    parser.add_argument("head", type=parse_model_and_head, metavar="MODEL/HEAD", help=help_text)
+    add_corpus_option(parser)
+    add_recipes_option(parser, "; else a recipe is chosen on CORPUS")
+    add_most_option(parser, 2, 100_000, 300)
     help_text = "number of links to draw (default: 400)"
-    groups.add_argument("--links", type=parse_links, default=400, metavar="N", help=help_text)
-    add_output_options(groups, TABLE_FORMATS, required=False)
-    add_device_option(groups)
-    add_dtype_option(groups)
-    add_cluster_options(groups)
+    parser.add_argument("--links", type=parse_links, default=400, metavar="N", help=help_text)
+    add_output_options(parser, TABLE_FORMATS, required=False)
+    add_device_option(parser)
+    add_dtype_option(parser)
+    add_cluster_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``mha-viz models``."""
+"""The command ``mha-viz models``: list the models that can be chosen by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mha_viz.models.getting.catalog import Model
 FORMATS = ("table", "csv", "json")
 
 
-def add_options(models: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     help_text = "the format of the list: table, csv or json (default: table)"
-    models.add_argument("--format", default="table", choices=FORMATS, metavar="FORMAT", help=help_text)
+    parser.add_argument("--format", default="table", choices=FORMATS, metavar="FORMAT", help=help_text)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``mha-viz pairs``."""
+"""The command ``mha-viz pairs``: test a model and its heads on minimal pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.pairs import MAX_Q, HeadNeed, MinimalPairs, check_single_heads
+from mha_viz.analysis.pairs import MAX_Q, HeadEffect, MinimalPairs, check_single_heads
 from mha_viz.analysis.profile import check_same_model
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
@@ -35,26 +35,27 @@ if TYPE_CHECKING:
 MAX_LISTED = 12  # heads that are listed
 
 
-def add_options(pairs: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     help_text = (
         "a file with GOOD, BAD and optionally KIND per line, separated by tabs; or JSON lines as BLiMP publishes them; "
     )
     help_text += f"or {' or '.join(BUILT_IN_PAIRS)}, which are built in"
-    pairs.add_argument("pairs", metavar="FILE", help=help_text)
+    parser.add_argument("pairs", metavar="FILE", help=help_text)
     help_text = f"a model that predicts words: {MODEL_HELP}"
-    pairs.add_argument("--model", required=True, metavar="NAME", help=help_text)
+    parser.add_argument("--model", required=True, metavar="NAME", help=help_text)
     help_text = "heads to switch off, one at a time (L3H1,L2H4) or together (L3H1+L2H4); by default, each head"
-    pairs.add_argument("--heads", type=_parse_head_sets, metavar="HEADS", help=help_text)
-    help_text = "what replaces a head’s output: zero; mean, over the pairs; uniform or recipe, the output with uniform "
-    help_text += f"weights or its recipe’s; or resample, on random good sentences (default: {METHODS[0]})"
-    pairs.add_argument("--method", default=METHODS[0], choices=METHODS_OVER_CORPUS, metavar="METHOD", help=help_text)
-    add_recipes_option(pairs)
-    add_output_options(pairs, TABLE_FORMATS, required=False)
+    parser.add_argument("--heads", type=_parse_head_sets, metavar="HEADS", help=help_text)
+    help_text = "what replaces a head’s output: zero; mean: its mean over the pairs; uniform: its output with uniform "
+    help_text += "weights; recipe: its output with the weights of its recipe; resample: its output on random good "
+    help_text += f"sentences (default: {METHODS[0]})"
+    parser.add_argument("--method", default=METHODS[0], choices=METHODS_OVER_CORPUS, metavar="METHOD", help=help_text)
+    add_recipes_option(parser)
+    add_output_options(parser, TABLE_FORMATS, required=False)
     help_text = "also store the results as needed.csv in this folder, a profile of the same model, for the Roles page"
-    pairs.add_argument("--profile", type=parse_folder, metavar="DIR", help=help_text)
-    add_device_option(pairs)
-    add_dtype_option(pairs)
+    parser.add_argument("--profile", type=parse_folder, metavar="DIR", help=help_text)
+    add_device_option(parser)
+    add_dtype_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -109,8 +110,8 @@ def _make_table(result: MinimalPairs) -> pd.DataFrame:
 
 def _iter_lines(result: MinimalPairs) -> Iterator[str]:
     """Yield the accuracies, the heads that the preference needs, and those of each kind of pair."""
-    left_out = f", {result.left_out:,} left out" if result.left_out else ""
-    yield f"{result.model} on {result.name}: {result.score}; heads switched off by {result.method}{left_out}"
+    skipped_pairs = f", {counted(result.left_out, 'pair')} skipped" if result.left_out else ""
+    yield f"{result.model} on {result.name}: {result.score}; heads switched off by {result.method}{skipped_pairs}"
     for row in result.accuracies():
         ties = f", {counted(row.ties, 'tie')}" if row.ties else ""
         yield (
@@ -120,7 +121,7 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
     rows = result.needs()
     needed_heads = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
     yield f"needed heads: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without the head)"
-    yield from map(_format_need, needed_heads[:MAX_LISTED])
+    yield from map(_format_effect, needed_heads[:MAX_LISTED])
     if len(needed_heads) > MAX_LISTED:
         yield f"and {len(needed_heads) - MAX_LISTED} more"
     for kind in result.kinds:
@@ -130,11 +131,11 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
         yield "A head that is not listed may still contribute: others can make up for it (see --heads L0H0+L0H1)."
 
 
-def _format_heads(row: HeadNeed) -> str:
+def _format_heads(row: HeadEffect) -> str:
     return " + ".join(map(format_head, row.heads))
 
 
-def _format_need(row: HeadNeed) -> str:
+def _format_effect(row: HeadEffect) -> str:
     change = with_interval(row.difference, *row.interval, 3)
     roles = f"; {', '.join(row.roles)}" if row.roles else ""
-    return f"{_format_heads(row)}  {change}, {row.lost} lost, {row.gained} gained{roles}"
+    return f"{_format_heads(row)}  {change}, {counted(row.lost, 'pair')} newly wrong, {row.gained} newly right{roles}"

@@ -1,4 +1,4 @@
-"""``mha-viz patch``."""
+"""The command ``mha-viz patch``: find heads that matter by patching outputs from another text."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ if TYPE_CHECKING:
 MAX_LISTED = 12  # heads that are printed
 
 
-def add_options(patch: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    patch.add_argument("text", metavar="TEXT", help='the sentence that the model reads; "-" reads it from stdin')
-    patch.add_argument("other", metavar="OTHER", help="the sentence from which the output of each head is taken")
+    parser.add_argument("text", metavar="TEXT", help='the sentence that the model reads; "-" reads it from stdin')
+    parser.add_argument("other", metavar="OTHER", help="the sentence from which the output of each head is taken")
     help_text = (
         "the word whose log-probability counts, at the masked token or next (default: the most probable for TEXT)"
     )
-    patch.add_argument("--word", default="", help=help_text)
+    parser.add_argument("--word", default="", help=help_text)
     help_text = "the word whose log-probability is subtracted (default: the most probable for OTHER)"
-    patch.add_argument("--foil", default="", metavar="WORD", help=help_text)
+    parser.add_argument("--foil", default="", metavar="WORD", help=help_text)
     help_text = "a third sentence: the answer is then the cosine of its sentence vector and that of TEXT"
-    patch.add_argument("--similar-to", default="", metavar="TEXT", help=help_text)
+    parser.add_argument("--similar-to", default="", metavar="TEXT", help=help_text)
     help_text = (
         "a later head, such as L1H2: each earlier head’s output from OTHER reaches only one side of it (path patching)"
     )
-    patch.add_argument("--to", type=parse_head, metavar="HEAD", help=help_text)
+    parser.add_argument("--to", type=parse_head, metavar="HEAD", help=help_text)
     help_text = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
-    patch.add_argument("--side", choices=SIDES, metavar="SIDE", help=help_text)
+    parser.add_argument("--side", choices=SIDES, metavar="SIDE", help=help_text)
     help_text = "one forward and one backward pass for all heads (attribution patching): the first-order estimate "
     help_text += "alone, with the exact share of the largest to say how far to trust it"
-    patch.add_argument("--estimate", action="store_true", help=help_text)
-    add_model_option(patch)
-    add_output_options(patch, TABLE_FORMATS, required=False)
-    add_device_option(patch)
-    add_dtype_option(patch)
+    parser.add_argument("--estimate", action="store_true", help=help_text)
+    add_model_option(parser)
+    add_output_options(parser, TABLE_FORMATS, required=False)
+    add_device_option(parser)
+    add_dtype_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:

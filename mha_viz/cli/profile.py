@@ -1,4 +1,4 @@
-"""``mha-viz profile``."""
+"""The command ``mha-viz profile``: measure what each head does over a corpus."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ CORPUS_HELP = (
 parse_draws = make_int_parser(1, 10_000, "a number of permutations")
 
 
-def add_options(profile: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     help_text = f"{CORPUS_HELP}; several are measured one after the other"
-    profile.add_argument("corpus", nargs="+", metavar="CORPUS", help=help_text)
+    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help=help_text)
     help_text = f"{MODEL_HELP} (default: {catalog.DEFAULT}); may be repeated, as in --model toy@0 --model toy"
-    profile.add_argument("--model", action="append", metavar="NAME", help=help_text)
-    add_name_option(profile)
-    add_model_name_option(profile)
-    profile.add_argument(
+    parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
+    add_name_option(parser)
+    add_model_name_option(parser)
+    parser.add_argument(
         "--and",
         dest="other",
         type=parse_folder,
@@ -60,7 +60,7 @@ def add_options(profile: Parser) -> None:
         help="a corpus of another origin, or the folder with the profile of the same model on it: roles that both "
         "corpora show are established, and are written to roles.csv, in both folders if there are two",
     )
-    profile.add_argument(
+    parser.add_argument(
         "--out",
         required=True,
         type=parse_folder,
@@ -72,12 +72,12 @@ def add_options(profile: Parser) -> None:
         "also count how many roles chance would find, in N permutations of the sentences' trees (20 are usual) and, "
     )
     help_text += "if there are any, of chains, and write that to chance.csv; --and then takes a corpus, not a profile"
-    profile.add_argument("--chance", type=parse_draws, default=0, metavar="N", help=help_text)
+    parser.add_argument("--chance", type=parse_draws, default=0, metavar="N", help=help_text)
     help_text = "the same in N draws, which replace every right word by another word of its part of speech"
-    profile.add_argument("--chance-of-kind", type=parse_draws, default=0, metavar="N", help=help_text)
-    add_measuring_options(profile)
-    add_dtype_option(profile)
-    add_cluster_options(profile)
+    parser.add_argument("--chance-of-kind", type=parse_draws, default=0, metavar="N", help=help_text)
+    add_measuring_options(parser)
+    add_dtype_option(parser)
+    add_cluster_options(parser)
 
 
 def add_corpus_option(command: Parser) -> None:

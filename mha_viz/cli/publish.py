@@ -1,4 +1,4 @@
-"""``mha-viz publish``."""
+"""The command ``mha-viz publish``: write heads with remarks as one interactive web page."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from mha_viz.view.quantities import QUANTITIES
 FORMATS = (".html",)
 
 
-def add_options(publish: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    add_text_options(publish)
-    add_device_option(publish)
-    add_dtype_option(publish)
-    quantities.add_head_option(publish, "; may be repeated", required=True)
+    add_text_options(parser)
+    add_device_option(parser)
+    add_dtype_option(parser)
+    quantities.add_head_option(parser, "; may be repeated", required=True)
     help_text = "another text; may be repeated"
-    publish.add_argument("--and", action="append", default=[], dest="others", metavar="TEXT", help=help_text)
-    publish.add_argument("--title", default="", metavar="TEXT", help="the title of the page")
-    publish.add_argument("--introduction", default="", metavar="TEXT", help="a text below the title")
+    parser.add_argument("--and", action="append", default=[], dest="others", metavar="TEXT", help=help_text)
+    parser.add_argument("--title", default="", metavar="TEXT", help="the title of the page")
+    parser.add_argument("--introduction", default="", metavar="TEXT", help="a text below the title")
     help_text = "a remark on a head, in the order of the heads; may be repeated"
-    publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=help_text)
-    quantities.add_options(publish)
-    add_output_options(publish, FORMATS, required=False)
+    parser.add_argument("--remark", action="append", default=[], metavar="TEXT", help=help_text)
+    quantities.add_options(parser)
+    add_output_options(parser, FORMATS, required=False)
     help_text = "instead of --out: a folder for a page on which readers type sentences and their browser runs the model"
-    publish.add_argument("--live", type=parse_folder, metavar="FOLDER", help=help_text)
+    parser.add_argument("--live", type=parse_folder, metavar="FOLDER", help=help_text)
     help_text = "with --live: store the model in half precision; the page says by how much its numbers differ"
-    publish.add_argument("--half", action="store_true", help=help_text)
+    parser.add_argument("--half", action="store_true", help=help_text)
 
 
 def run(args: argparse.Namespace) -> None:

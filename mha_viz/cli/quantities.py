@@ -17,33 +17,33 @@ from mha_viz.view.quantities import QUANTITIES
 QUANTITY_HELP = "; ".join(quantity.brief for quantity in QUANTITIES.values())
 
 
-def add_options(command: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options to a command."""
     help_text = f"the quantity to read: {QUANTITY_HELP} (default: weight)"
-    command.add_argument("--quantity", default="weight", choices=[*QUANTITIES], metavar="NAME", help=help_text)
+    parser.add_argument("--quantity", default="weight", choices=[*QUANTITIES], metavar="NAME", help=help_text)
     help_text = "with --quantity gradient: the word whose log-probability is the score (default: the most probable one)"
-    command.add_argument("--word", default="", metavar="WORD", help=help_text)
+    parser.add_argument("--word", default="", metavar="WORD", help=help_text)
     help_text = "with --quantity gradient: the masked token, counted from 0, where there are several"
     parse_position = make_int_parser(0, 100_000, "the number of a token")
-    command.add_argument("--place", type=parse_position, metavar="N", help=help_text)
+    parser.add_argument("--place", type=parse_position, metavar="N", help=help_text)
     help_text = "with --quantity gradient: a second text; the score is the cosine of both texts’ vectors, not a word"
-    command.add_argument("--other", default="", metavar="TEXT", help=help_text)
+    parser.add_argument("--other", default="", metavar="TEXT", help=help_text)
     help_text = "with --other: first or second, the text whose weights are read; both reads the first (default: both)"
-    command.add_argument("--off-in", choices=OFF_CHOICES, metavar="TEXT", help=help_text)
-    add_off_options(command, "--without", "heads to switch off, such as L3H1,L2H4")
+    parser.add_argument("--off-in", choices=OFF_CHOICES, metavar="TEXT", help=help_text)
+    add_off_options(parser, "--without", "heads to switch off, such as L3H1,L2H4")
     help_text = (
         "with --method text: the other text, with as many tokens or words, from which the heads’ output is taken; "
     )
     help_text += "with --pair, it replaces the first text"
-    command.add_argument("--from", default="", metavar="TEXT", help=help_text)
+    parser.add_argument("--from", default="", metavar="TEXT", help=help_text)
     help_text = 'a prefix that the model reads before the text, such as "query: "; drawn separately'
-    command.add_argument("--prefix", default="", metavar="TEXT", help=help_text)
+    parser.add_argument("--prefix", default="", metavar="TEXT", help=help_text)
     help_text = (
         "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"
     )
-    command.add_argument("--target", default="", metavar="TEXT", help=help_text)
+    parser.add_argument("--target", default="", metavar="TEXT", help=help_text)
     help_text = "with an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"
-    command.add_argument("--part", default="", choices=PARTS, metavar="PART", help=help_text)
+    parser.add_argument("--part", default="", choices=PARTS, metavar="PART", help=help_text)
 
 
 def add_continue_option(command: Parser) -> None:

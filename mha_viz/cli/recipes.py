@@ -1,4 +1,4 @@
-"""``mha-viz recipes``."""
+"""The command ``mha-viz recipes``: describe each head by a few simple rules and their shares."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ MAX_LISTED = 3  # rules of a head that are printed
 NO_UNTRAINED = "; for untrained weights unknown (recipes of an earlier version: measure them again)"
 
 
-def add_options(recipes: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     help_text = (
         f"{CORPUS_HELP}; or recipes to be measured on --score: minilm, toy, repeater, or a folder of earlier ones"
     )
-    recipes.add_argument("corpus", metavar="CORPUS", help=help_text)
+    parser.add_argument("corpus", metavar="CORPUS", help=help_text)
     help_text = f"{MODEL_HELP} (default: {catalog.DEFAULT}, or the model of the recipes)"
-    recipes.add_argument("--model", metavar="NAME", help=help_text)
+    parser.add_argument("--model", metavar="NAME", help=help_text)
     help_text = "a corpus of another origin to score the recipes on; it chooses neither rules nor shares"
-    recipes.add_argument("--score", metavar="CORPUS", help=help_text)
+    parser.add_argument("--score", metavar="CORPUS", help=help_text)
     help_text = "also compare with recipes chosen on this corpus, or with these; may be repeated"
-    recipes.add_argument("--and", dest="also", action="append", default=[], metavar="OTHER", help=help_text)
-    add_most_option(recipes, 2, 100_000, 300, "sentences to read of each corpus")
+    parser.add_argument("--and", dest="also", action="append", default=[], metavar="OTHER", help=help_text)
+    add_most_option(parser, 2, 100_000, 300, "sentences to read of each corpus")
     help_text = "also measure, on --score or else on CORPUS, what is lost when recipes replace the heads: replaced.csv "
     help_text += "and, of minilm and toy, accuracy.csv"
-    recipes.add_argument("--replace", action="store_true", help=help_text)
+    parser.add_argument("--replace", action="store_true", help=help_text)
     help_text = "folder to write recipes.csv, untrained.csv, explained.csv and recipes.json to"
-    recipes.add_argument("--out", required=True, type=parse_folder, metavar="DIR", help=help_text)
-    add_device_option(recipes)
-    add_dtype_option(recipes)
-    add_cluster_options(recipes)
+    parser.add_argument("--out", required=True, type=parse_folder, metavar="DIR", help=help_text)
+    add_device_option(parser)
+    add_dtype_option(parser)
+    add_cluster_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:

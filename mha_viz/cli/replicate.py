@@ -1,4 +1,4 @@
-"""``mha-viz replicate``."""
+"""The command ``mha-viz replicate``: measure whether roles of a profile hold on another corpus."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from mha_viz.files import make_folder
 from mha_viz.request import get_dtype
 
 
-def add_options(replicate: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    add_profile_argument(replicate)
-    add_corpus_option(replicate)
-    add_name_option(replicate)
+    add_profile_argument(parser)
+    add_corpus_option(parser)
+    add_name_option(parser)
     help_text = (
         "compare each head with a role of syntax with the same head of another model, such as another step of the "
     )
@@ -50,15 +50,15 @@ def add_options(replicate: Parser) -> None:
         "training, on the same cases of CORPUS, which may be the profile's own: a model, the folder of its profile, "
     )
     help_text += "or a model and the head to compare with, as in minilm/L5H4"
-    replicate.add_argument("--beside", type=parse_model_or_head, metavar="OTHER", help=help_text)
+    parser.add_argument("--beside", type=parse_model_or_head, metavar="OTHER", help=help_text)
     help_text = (
         "count in how many training runs, such as seeds or steps, a role is found on any head: CORPUS is then the "
     )
     help_text += "profile of a second run, and --runs names those of further runs"
-    replicate.add_argument("--runs", type=parse_profile, nargs="*", metavar="PROFILE", help=help_text)
-    add_output_options(replicate, TABLE_FORMATS, required=False)
-    add_measuring_options(replicate)
-    add_cluster_options(replicate)
+    parser.add_argument("--runs", type=parse_profile, nargs="*", metavar="PROFILE", help=help_text)
+    add_output_options(parser, TABLE_FORMATS, required=False)
+    add_measuring_options(parser)
+    add_cluster_options(parser)
 
 
 def parse_model_or_head(value: str) -> tuple[str, Head | None]:

@@ -1,4 +1,4 @@
-"""``mha-viz report``."""
+"""The command ``mha-viz report``: print the roles of a profile as a table for a paper."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from mha_viz.figures.words.report import KINDS, report
 FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
 
 
-def add_options(command: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    add_profile_argument(command)
+    add_profile_argument(parser)
     help_text = (
         "a third corpus, not used to choose roles, or the profile of the same model on it, to say whether each role "
     )
     help_text += "holds there; may be repeated"
-    command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=help_text)
+    parser.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=help_text)
     help_text = f"the kinds of roles to show, separated by commas: {', '.join(KINDS)} (default: all)"
-    command.add_argument("--kinds", default="", metavar="KINDS", help=help_text)
+    parser.add_argument("--kinds", default="", metavar="KINDS", help=help_text)
     help_text = "show only roles with all of these, separated by commas: established (by two corpora); beats, equals "
     help_text += "or below (compared with the strongest simple rule on all corpora)"
-    command.add_argument("--only", default="", metavar="CONDITIONS", help=help_text)
+    parser.add_argument("--only", default="", metavar="CONDITIONS", help=help_text)
     help_text = f'the file to write; its suffix sets the format: {", ".join(FORMATS.values())} (default: "-", stdout)'
-    command.add_argument("--out", default=STDOUT, metavar="FILE", help=help_text)
+    parser.add_argument("--out", default=STDOUT, metavar="FILE", help=help_text)
     help_text = f"{', '.join(FORMATS)} (default: markdown, or that of the file)"
-    command.add_argument("--format", choices=tuple(FORMATS), metavar="FORMAT", help=help_text)
-    add_measuring_options(command)
+    parser.add_argument("--format", choices=tuple(FORMATS), metavar="FORMAT", help=help_text)
+    add_measuring_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:

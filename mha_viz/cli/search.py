@@ -1,4 +1,4 @@
-"""``mha-viz search``."""
+"""The command ``mha-viz search``: print the sentences where a head has its strongest links."""
 
 from __future__ import annotations
 
@@ -42,34 +42,34 @@ CONDITIONS = {
 parse_most = make_int_parser(1, 10_000, "a number of sentences")
 
 
-def add_options(search: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    search.add_argument(
+    parser.add_argument(
         "head",
         type=parse_model_and_head,
         metavar="MODEL/HEAD",
         help="a model, as for `mha-viz attention`, and a head: minilm/L3H1",
     )
-    add_corpus_option(search)
-    search.add_argument(
+    add_corpus_option(parser)
+    parser.add_argument(
         "--relation",
         default="",
         metavar="NAME",
         help="only links between a dependent and its syntactic head with this relation, such as nsubj",
     )
     for end, meaning in CONDITIONS.items():
-        search.add_argument(f"--{end}-word", default="", metavar="WORD", help=meaning)
-        search.add_argument(f"--{end}-pos", default="", metavar="TAG", help=f"the {end}’s part of speech, such as NOUN")
+        parser.add_argument(f"--{end}-word", default="", metavar="WORD", help=meaning)
+        parser.add_argument(f"--{end}-pos", default="", metavar="TAG", help=f"the {end}’s part of speech, such as NOUN")
         if end in ("query", "key"):
             help_text = f"the {end}’s relation to its syntactic head, such as nsubj"
-            search.add_argument(f"--{end}-relation", default="", metavar="NAME", help=help_text)
-    search.add_argument(
+            parser.add_argument(f"--{end}-relation", default="", metavar="NAME", help=help_text)
+    parser.add_argument(
         "--most", type=parse_most, default=20, metavar="N", help="number of sentences to list (default: 20)"
     )
-    add_output_options(search, TABLE_FORMATS, required=False)
-    add_device_option(search)
-    add_dtype_option(search)
-    add_cluster_options(search)
+    add_output_options(parser, TABLE_FORMATS, required=False)
+    add_device_option(parser)
+    add_dtype_option(parser)
+    add_cluster_options(parser)
 
 
 def parse_model_and_head(value: str) -> tuple[str, Head]:
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
             ) from None
         result = searching.result()
         write_and_print(destination, result.table, map(one_line, _format_lines(result)))
-        steps.forget()
+        steps.discard_partial_results()
 
 
 def _format_lines(search: Search) -> Iterator[str]:

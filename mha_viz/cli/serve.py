@@ -1,4 +1,4 @@
-"""``mha-viz serve``."""
+"""The command ``mha-viz serve``: open the app in a browser."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from mha_viz.study.own_profiles import iter_open_problems
 WILDCARDS = ("0.0.0.0", "::")  # hosts that mean every address of this machine
 
 
-def add_options(serve: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of ``serve``."""
     host, port = os.environ.get("HOST") or "127.0.0.1", os.environ.get("PORT") or "8501"
-    serve.add_argument("--host", default=host, help="address to listen on (default: $HOST, else 127.0.0.1)")
-    serve.add_argument("--port", default=port, type=parse_port, help="port to listen on (default: $PORT, else 8501)")
-    serve.add_argument(
+    parser.add_argument("--host", default=host, help="address to listen on (default: $HOST, else 127.0.0.1)")
+    parser.add_argument("--port", default=port, type=parse_port, help="port to listen on (default: $PORT, else 8501)")
+    parser.add_argument(
         "--open", action="store_true", help="let visitors from other machines open folders and download models as well"
     )
     help_text = (
         "host names that the server answers to (default: $MHA_VIZ_HOSTS, else all; on loopback only local names)"
     )
-    serve.add_argument("--allowed-hosts", metavar="NAMES", help=help_text)
+    parser.add_argument("--allowed-hosts", metavar="NAMES", help=help_text)
     help_text = f"folder with recipes of your own models, added to ${PROFILES_VARIABLE}"
-    serve.add_argument("--recipes", type=parse_folder, metavar="DIR", help=help_text)
-    serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options for Streamlit")
+    parser.add_argument("--recipes", type=parse_folder, metavar="DIR", help=help_text)
+    parser.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options for Streamlit")
 
 
 def serve(args: argparse.Namespace) -> None:

@@ -26,7 +26,7 @@ from mha_viz.cli import (
     why,
 )
 from mha_viz.cli.options import Command, Parser, parse_folder
-from mha_viz.cli.stops import format_exit_codes
+from mha_viz.cli.termination import format_exit_codes
 from mha_viz.models.getting import catalog
 from mha_viz.version import __version__
 

@@ -1,4 +1,4 @@
-"""``mha-viz toy``."""
+"""The command ``mha-viz toy``: train the toy model from a seed, or measure its heads."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FORMATS = (".csv", ".json")
 JOBS = ("train", "evaluate", "history", "effects")
 
 
-def add_options(toy: Parser, examples: dict[str, str]) -> None:
+def add_options(toy_parser: Parser, examples: dict[str, str]) -> None:
     """Add the subcommands, each with its options and examples."""
-    jobs = toy.add_subparsers(title="jobs", metavar="JOB", required=True)
+    jobs = toy_parser.add_subparsers(title="jobs", metavar="JOB", required=True)
 
     def add_job(name: str, run: Callable[[argparse.Namespace], None], summary: str) -> Parser:
-        parser = toy.add_command(jobs, name, run, summary, examples.get(name, ""))
+        parser = toy_parser.add_command(jobs, name, run, summary, examples.get(name, ""))
         parser.add_argument(
             "--seed", default=0, type=parse_count, metavar="N", help="seed of the random numbers (default: 0)"
         )
@@ -93,7 +93,7 @@ def train(args: argparse.Namespace) -> None:
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
     with bars("of the sentences sampled", "of the steps") as (sampling, show):
-        options: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
+        options: dict[str, Any] = {} if args.kind == "repeater" else {"report_sampling": sampling}
         options |= {"questions": ()} if args.kind == "hidden" else {}
         model = module.train(args.seed, steps, lambda progress: show(progress.step, progress.steps), **options)
     try:

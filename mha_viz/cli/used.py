@@ -1,4 +1,4 @@
-"""``mha-viz used``."""
+"""The command ``mha-viz used``: measure which roles of a profile the model uses."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from mha_viz.numerals import counted, decimal, with_interval
 from mha_viz.request import METHODS, METHODS_OVER_CORPUS, get_dtype
 
 
-def add_options(used: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     help_text = (
         "folder that `mha-viz profile` has written; or minilm or toy, which come with the app and are not changed"
     )
-    used.add_argument("profile", type=parse_folder, metavar="PROFILE", help=help_text)
-    add_corpus_option(used)
+    parser.add_argument("profile", type=parse_folder, metavar="PROFILE", help=help_text)
+    add_corpus_option(parser)
     help_text = f"output of a head that is switched off: {', '.join(METHODS_OVER_CORPUS)} (default: {METHODS[0]})"
-    used.add_argument("--method", default=METHODS[0], choices=METHODS_OVER_CORPUS, metavar="NAME", help=help_text)
-    add_means_option(used)
-    add_recipes_option(used)
-    add_most_option(used, *SENTENCE_LIMITS)
-    add_device_option(used)
-    add_cluster_options(used)
+    parser.add_argument("--method", default=METHODS[0], choices=METHODS_OVER_CORPUS, metavar="NAME", help=help_text)
+    add_means_option(parser)
+    add_recipes_option(parser)
+    add_most_option(parser, *SENTENCE_LIMITS)
+    add_device_option(parser)
+    add_cluster_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``mha-viz why``."""
+"""The command ``mha-viz why``: measure what the attention of each head depends on."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from mha_viz.numerals import counted, percent, with_interval
 MAX_LISTED = 12  # arrows that are printed
 
 
-def add_options(why: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    add_corpus_option(why)
-    add_model_option(why)
-    add_most_option(why, 2, 100_000, 100)
+    add_corpus_option(parser)
+    add_model_option(parser)
+    add_most_option(parser, 2, 100_000, 100)
     help_text = "write which earlier heads contribute to the scores of each head, instead of the shares of the groups"
-    why.add_argument("--arrows", action="store_true", help=help_text)
-    add_output_options(why, TABLE_FORMATS, required=False)
+    parser.add_argument("--arrows", action="store_true", help=help_text)
+    add_output_options(parser, TABLE_FORMATS, required=False)
     help_text = "also store the shares as why.csv in this folder, a profile of the same model, for the Roles page"
-    why.add_argument("--profile", type=parse_folder, metavar="DIR", help=help_text)
-    add_name_option(why)
-    add_device_option(why)
-    add_cluster_options(why)
+    parser.add_argument("--profile", type=parse_folder, metavar="DIR", help=help_text)
+    add_name_option(parser)
+    add_device_option(parser)
+    add_cluster_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:

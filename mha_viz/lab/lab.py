@@ -27,7 +27,8 @@ from mha_viz.lab.tasks import OWN_LETTER, TWO_RELATIONS, LabTask
 from mha_viz.numerals import counted
 from mha_viz.process import children
 
-IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL, PAIR, CURRENT = (
+# Names of experiments, in URLs and files.
+IDENTICAL, OUTPUT, RANDOM, PENALTY, HEAD_COUNT, SPLIT_INPUT, REMOVAL, PAIR, CURRENT = (
     "identical", "output", "random", "penalty", "count", "cut", "removal", "pair", "current",
 )  # fmt: skip
 
@@ -187,9 +188,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             outcome=predictions.decide_penalty,
             statements=statements.state_penalty,
         ),
-        COUNT: Experiment(
+        HEAD_COUNT: Experiment(
             short="Head count",
-            default=Settings(COUNT, heads=32),
+            default=Settings(HEAD_COUNT, heads=32),
             asks=("d_model", "steps", "seed"),
             max_steps=400,
             layers=_make_count_layers,
@@ -208,9 +209,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             outcome=predictions.decide_count,
             statements=statements.state_count,
         ),
-        CUT: Experiment(
+        SPLIT_INPUT: Experiment(
             short="Split input",
-            default=Settings(CUT, heads=8),
+            default=Settings(SPLIT_INPUT, heads=8),
             max_steps=500,
             layers=_make_cut_layers,
             initial_run=1,

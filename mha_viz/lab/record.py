@@ -46,7 +46,7 @@ class TrainingRun:
         relation_weights: mean weight on the correct word of each relation, [S, h, relation].
         queries: the first RECORDED_WEIGHTS numbers of a head's W_Q, row by row, or all if there are fewer,
             [S, h, number].
-        weight_cosines: cosine of the slices of W_Q, W_K, W_V, W_O concatenated, for every two heads [S, h, h].
+        weight_cosines: cosine of the slices of W_Q, W_K, W_V, W_O concatenated, for each pair of heads, [S, h, h].
         difference: the largest difference between corresponding numbers of W_Q, W_K, W_V, [S, h, h].
         output_difference: the same for W_O, [S, h, h].
         same: whether W_Q, W_K, W_V and W_O are equal to the last bit, [S, h, h].

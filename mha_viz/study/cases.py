@@ -132,8 +132,8 @@ class CaseRun(Protocol):
     def iter_progress(self) -> Generator[Progress, None, None]:
         """Read one sentence, or one part, at a time, and yield the progress."""
 
-    def forget(self) -> None:
-        """Remove the files that a stopped measurement continues from."""
+    def discard_partial_results(self) -> None:
+        """Remove saved partial results, unless later measurements may use them."""
 
 
 class LocalRun:
@@ -176,7 +176,7 @@ class LocalRun:
         finally:
             self._save()
 
-    def forget(self) -> None:
+    def discard_partial_results(self) -> None:
         """Remove the file."""
         if self.file is not None:
             self.file.unlink(missing_ok=True)
@@ -208,7 +208,7 @@ class MeasurableCorpus(Protocol):
 
     @property
     def documents(self) -> list[str]:
-        """The document of each sentence."""
+        """The name of the document of each sentence."""
 
     @property
     def relations(self) -> Relations:

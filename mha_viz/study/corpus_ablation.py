@@ -86,5 +86,5 @@ def corpus_ablation_effects(
         for state in reports:
             as_callback(progress)(state)
     result = run.result()
-    run.forget()
+    run.discard_partial_results()
     return result

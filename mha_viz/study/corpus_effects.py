@@ -329,11 +329,11 @@ class Measurement:
         """The cases measured so far."""
         return Cases() if self._run is None else self._run.cases
 
-    def forget(self) -> None:
+    def discard_partial_results(self) -> None:
         """Remove the files that a stopped measurement continues from."""
         for run in (self._sums, self._run):
             if run is not None:
-                run.forget()
+                run.discard_partial_results()
 
     def result(self) -> CorpusEffect:
         """Return the result for the sentences read so far. Raises CorpusError if nothing was measured."""

@@ -14,7 +14,7 @@ from mha_viz.analysis.bundled_data import get_cached_shares, predict_attention, 
 from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, JointEffect, Numbers
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.removal import MAX_SWITCHED, Removal, Switch, find_switch
+from mha_viz.analysis.removal import MAX_ABLATED_HEADS, AblationSet, Removal, find_ablation_set
 from mha_viz.analysis.removal import remove_heads as remove_in_steps
 from mha_viz.analysis.rules import RuleText
 from mha_viz.attention import Head, Weights
@@ -344,14 +344,14 @@ def compute_margins(
     return margin
 
 
-def find_smallest_switch(
+def find_small_ablation(
     encoder: Encoder,
     request: Request,
-    max_heads: int = MAX_SWITCHED,
+    max_heads: int = MAX_ABLATED_HEADS,
     progress: OnProgress = lambda _: None,
     make_substitute: MakeSubstitute = substitute,
-) -> Switch:
-    """Find greedily a small set of heads without which the wanted word is the answer.
+) -> AblationSet:
+    """Greedily find a small set of heads that, switched off together, make the word in question the answer.
 
     Raises the errors of :func:`compute_margins`.
     """
@@ -359,7 +359,7 @@ def find_smallest_switch(
         encoder, [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
     )
     n = count_tokens(encoder, request)
-    steps = find_switch(
+    steps = find_ablation_set(
         all_heads, n, lambda variants: compute_margins(encoder, variants, request, make_substitute), max_heads
     )
     return run_steps(steps, progress)

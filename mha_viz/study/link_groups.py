@@ -210,7 +210,7 @@ def _group_in_steps(
     texts_by_place = dict(zip(sorted(numbers), _read_texts(encoder, source, sorted(numbers.values())), strict=True))
     drawn_links = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), texts_by_place, shares)
     vectors = yield from scale_progress(_read_vectors(encoder, drawn_links, head), stages - 1, stages)
-    run.forget()
+    run.discard_partial_results()
     return LinkGroups(
         *(encoder.name, head, source.corpus.name, len(texts.numbers)),
         tuple(drawn_links),

@@ -1,6 +1,6 @@
-"""Functions for notebooks that measure what the heads of a model do for its answer to one text.
+"""Measure how the heads of a model affect its answer to one text; for notebooks.
 
-They build the question from their arguments, and choose how heads are switched off.
+These functions build the question from their arguments, and choose how heads are switched off.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from mha_viz.analysis.bundled_data import predict_attention
 from mha_viz.analysis.effects import Effects
 from mha_viz.analysis.recipe_tables import Recipes
-from mha_viz.analysis.removal import MAX_SWITCHED, Switch
+from mha_viz.analysis.removal import MAX_ABLATED_HEADS, AblationSet
 from mha_viz.attention import AnyHead, Attention, Weights
 from mha_viz.attention.answers import Answer, HeadValues, Numbers
 from mha_viz.errors import SettingError, check_kind
@@ -34,11 +34,11 @@ __all__ = [
     "RequestFields",
     "ablate",
     "ablation_effects",
+    "build_question",
     "direct_logit_attribution",
     "gradient_importance",
     "minimal_ablation",
     "predict",
-    "question_of",
 ]
 
 
@@ -46,13 +46,14 @@ class RequestFields(TypedDict, total=False):
     """The fields of a :class:`mha_viz.Request` that say what is asked about a text, and how heads are off.
 
     Attributes:
-        place: the masked token, if there are several.
+        place: the index of the masked token that is asked about, from 0; −1 for the first masked one. Needed only if
+            several tokens are masked.
         word: the word whose log-probability is the score, by default the most probable one.
-        other: a second text, to ask how similar the two are.
-        off_in: in which of the two texts heads are off, and over whose tokens importance is a mean: "both", "first" or
-            "second".
+        other: a text whose similarity to ``text`` is asked, as the cosine of the two.
+        off_in: with ``other``, the text in which heads are off: "both", "first" or "second". Importance is averaged
+            over the tokens of the same text.
         method: the replacement for the output of heads that are off: zero, mean, uniform, recipe, resample or text.
-        source: the text that outputs are taken from by the method "text".
+        source: for the method "text", the text whose head outputs replace those of heads that are off.
     """
 
     place: int | None
@@ -86,10 +87,10 @@ def ablate(
         pair: a second text, read together with the first.
         method: the replacement for the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on
             randomly drawn built-in sentences) or text.
-        means: for "mean", the mean outputs [layer, head, d_head] over a corpus (``compute_means``); for "recipe", the
-            predicted weights [layer, head, query, key], in place of ``recipes``.
+        means: for "mean", the mean outputs over a corpus, [layer, head, d_k] (``compute_means``); for "recipe", the
+            predicted weights, [layer, head, query, key], in place of ``recipes``.
         words: the sentence as words, in place of ``text``.
-        source: for "text", the other text on which the heads' outputs are taken.
+        source: for "text", the text whose head outputs replace those of the heads.
         recipes: for "recipe", the recipes that predict the weights, from ``mv.recipes.fit`` or ``mv.recipes.load``; by
             default those in a folder that MHA_VIZ_PROFILES names, or that come with the app.
 
@@ -126,7 +127,7 @@ def ablation_effects(
         text: the text that the model reads. Without a question in ``fields``, the question is the masked token or, for
             a causal model, the next word.
         pair: a second text, read together with the first.
-        means: for the method "mean", the mean outputs [layer, head, d_head].
+        means: for the method "mean", the mean outputs, [layer, head, d_k].
         sentences: for "resample", the sentences to draw from, as lists of words; by default the built-in sentences.
         recipes: for "recipe", as for :func:`mha_viz.ablate`.
         progress: True for a bar, or a function that is called with the completed fraction, 0 to 1.
@@ -146,7 +147,7 @@ def ablation_effects(
     if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.can_predict(
         encoder, text, pair
     ):
-        request = request.with_question(question_of(encoder, request))
+        request = request.with_question(build_question(encoder, request))
     return effects.measure_effects(encoder, request, as_callback(progress), make_substitute)
 
 
@@ -169,8 +170,8 @@ def predict(
         text: the text that the model reads.
         heads: the heads to switch off; if there are none, the whole model answers.
         pair: a second text, read together with the first.
-        tap: your own intervention in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
-            ``other``, it is applied to the texts that ``off_in`` names.
+        tap: your own intervention in place of ``heads``: a function that makes a hook (:class:`mha_viz.Tap`), such as a
+            subclass; with ``other``, it is applied to the texts that ``off_in`` names.
         means: as for :func:`mha_viz.ablation_effects`.
         sentences: as for :func:`mha_viz.ablation_effects`.
         recipes: as for :func:`mha_viz.ablation_effects`.
@@ -187,7 +188,7 @@ def predict(
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
     make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
-    question = question_of(encoder, request)
+    question = build_question(encoder, request)
     request = request.with_question(question)
     if tap is None:
         return effects.compute_answer(
@@ -196,8 +197,8 @@ def predict(
     check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
     if heads != ():
         raise SettingError("Heads and a tap were given.", "Switch the heads off in the tap, or leave one of them out.")
-    taps = [tap if question.is_off_in(place) else Tap for place in range(len(request.passes))]
-    states = [
+    taps = [tap if question.is_off_in(pass_index) else Tap for pass_index in range(len(request.passes))]
+    states = [  # for each text, the states of its tokens before and after, along the first axis
         np.concatenate([encoder.states(*texts), encoder.states(*texts, pass_tap)])
         for texts, pass_tap in zip(request.passes, taps, strict=True)
     ]
@@ -212,7 +213,8 @@ def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: 
     (:class:`RequestFields`); no head is off. Raises the errors of :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> text = "The girl smiles because [MASK] sings ."
-    >>> mv.gradient_importance(mv.load("toy"), text).table().loc["L1H1", "importance"]
+    >>> mv.gradient_importance(mv.load("toy"), text).table()["importance"].idxmax()
+    'L1H0'
     """
     return _measure_heads(gradients.compute_importance, "importance", encoder, text, pair, fields)
 
@@ -240,23 +242,25 @@ def minimal_ablation(
     pair: str = "",
     *,
     place: int | None = None,
-    most: int = MAX_SWITCHED,
+    most: int = MAX_ABLATED_HEADS,
     method: str = METHODS[0],
     means: Weights | None = None,
     source: str = "",
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
     progress: ProgressOption[float] = False,
-) -> Switch:
-    """Find greedily a small set of heads without which a word is the answer; a smaller set may exist.
+) -> AblationSet:
+    """Greedily find a small set of heads that, switched off together, make ``word`` the answer.
+
+    A smaller set may exist.
 
     Args:
         encoder: a model from :func:`mha_viz.load`, with one stack of layers.
         text: the text that the model reads.
         word: the word that must become the answer.
         pair: a second text, read together with the first.
-        place: the token that is asked about, counted from 0, if several are masked; −1 for the first masked one.
-        most: the largest number of heads in the set.
+        place: the index of the masked token that is asked about, from 0, if several are masked; −1 for the first.
+        most: the maximum number of heads in the set.
         method: the replacement for the outputs of heads that are off, as for :func:`mha_viz.ablate`.
         means: as for :func:`mha_viz.ablation_effects`.
         source: as for :func:`mha_viz.ablate`.
@@ -264,7 +268,7 @@ def minimal_ablation(
         recipes: as for :func:`mha_viz.ablation_effects`.
         progress: as for :func:`mha_viz.ablation_effects`.
 
-    Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.Switch`). Raises the
+    Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.AblationSet`). Raises the
     errors of :func:`mha_viz.models.reading.answers.make_question` and :func:`mha_viz.ablate`.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
@@ -275,13 +279,13 @@ def minimal_ablation(
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
     make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
-    return effects.find_smallest_switch(
-        encoder, request.with_question(question_of(encoder, request)), most, as_callback(progress), make_substitute
+    return effects.find_small_ablation(
+        encoder, request.with_question(build_question(encoder, request)), most, as_callback(progress), make_substitute
     )
 
 
-def question_of(model: AnyModel, request: Request) -> Question:
-    """Return the question of a request, with its word looked up.
+def build_question(model: AnyModel, request: Request) -> Question:
+    """Build the question of a request, and find its word in the vocabulary.
 
     Raises the errors of :func:`mha_viz.models.reading.answers.make_question`.
     """
@@ -307,8 +311,8 @@ def _measure_heads(
     """Measure a value of each head for an answer. Raises SettingError if the fields switch heads off."""
     encoder, request = require_one_stack(encoder), Request(text=text, pair=pair, **fields)
     if request.method != METHODS[0] or request.source:
-        raise SettingError(f"No head is off for {name}.", "Leave out method= and source=.")
-    question = question_of(encoder, request)
+        raise SettingError(f"The measure “{name}” does not switch heads off.", "Leave out method= and source=.")
+    question = build_question(encoder, request)
     return HeadValues(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
 
 

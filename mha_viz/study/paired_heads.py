@@ -187,7 +187,7 @@ def _measure_differences(
             answers_by_question[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
         answers_by_model[model] = answers_by_question
     for run in runs:
-        run.forget()
+        run.discard_partial_results()
     documents = Documents(source.documents, MAX_UNITS)
     differences = []
     for first, second in pairs:

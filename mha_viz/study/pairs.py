@@ -96,7 +96,7 @@ def minimal_pairs(
     if not cases.cases:
         problem = f"No pair of {pair_set.name} can be scored: a sentence is too long, or a single token."
         raise CorpusError(problem, "Give shorter or longer sentences.")
-    run.forget()
+    run.discard_partial_results()
     values = np.array(cases.cases)
     return MinimalPairs(
         encoder.name,

@@ -16,7 +16,7 @@ from mha_viz.models.decomposing.contributions import norm_weighted
 from mha_viz.models.intervening import ablation, gradients
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.request import METHODS, RECIPE, Request
-from mha_viz.study.one_text import ablate, question_of
+from mha_viz.study.one_text import ablate, build_question
 from mha_viz.view import quantities
 from mha_viz.view.quantities import Quantity
 
@@ -70,7 +70,7 @@ _functions: dict[str, Compute] = {
     "weight": _compute_weights,
     "norm": lambda model, request, _: norm_weighted(model, *request.texts, request.words),
     "gradient": lambda model, request, _: gradients.weight_by_gradient(
-        require_one_stack(model), question_of(model, request), *request.texts, request.words
+        require_one_stack(model), build_question(model, request), *request.texts, request.words
     ),
     "rollout": lambda model, request, means: rollout(_compute_weights(model, request, means)),
     "unexplained": lambda model, request, means: unexplained(_compute_weights(model, request, means)),

@@ -104,7 +104,7 @@ def ablate_recipes(
     passes = Passes(None if resume is None else Path(resume), as_callback(progress), cancelled)
     study = ReplacementStudy.prepare(recipes, corpus, model, most, client, passes)
     cases = study.cases(VectorCases(*study.settings)).cases
-    passes.forget()
+    passes.discard_partial_results()
     changes = np.reshape(cases, (-1, len(METHODS), len(PARTS)))
     return _make_table(changes, study.texts.documents, study.counts)
 
@@ -152,7 +152,7 @@ def score_recipes(
     if not roles:
         raise SettingError(f"No roles of {shorten_name(name)} come with the app.", "Choose minilm or toy.")
     answers = study.cases(RightAnswerCases(*study.settings, roles))
-    passes.forget()
+    passes.discard_partial_results()
     units = Documents(study.texts.documents)
     indices = {number: index for index, number in enumerate(study.texts.numbers)}
     right_counts = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
@@ -283,10 +283,10 @@ class Passes:
         self.runs.append(run)
         return collect_cases(run, lambda state: self.progress(state.scale_to_passes(number, PASSES)), self.cancelled)
 
-    def forget(self) -> None:
+    def discard_partial_results(self) -> None:
         """Remove the files that a stopped study continues from."""
         for run in self.runs:
-            run.forget()
+            run.discard_partial_results()
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def search_links(
     search = LinkSearch(load_one_stack(model, device), open_measurable(corpus, client), head, conditions, most, folder)
     collect_cases(search.run, as_callback(progress))
     result = search.result()
-    search.run.forget()
+    search.run.discard_partial_results()
     return result
 
 

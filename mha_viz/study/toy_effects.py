@@ -77,7 +77,7 @@ def measure_without_heads(
         encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(ablated_sets.values())), folder=folder
     )
     cases = collect_cases(run, progress)
-    run.forget()
+    run.discard_partial_results()
     n = len(cases.cases)
     correct = np.sum(cases.cases, axis=0).astype(np.int64) if n else np.zeros(len(ablated_sets), np.int64)
     baseline = cases.counts.most_common(1)[0][1] / n if n else np.nan

@@ -102,7 +102,7 @@ def ablate_roles(
         problem = f"No role of this profile can be measured on {source.corpus.name}."
         raise CorpusError(problem, "Give a treebank with the same relations.")
     for _, run in runs:
-        run.forget()
+        run.discard_partial_results()
     table = pd.DataFrame(rows, columns=list(HEADINGS["used"])).sort_values(["layer", "head"], kind="stable")
     return dataclasses.replace(profile, tables={**profile.tables, "used": table.reset_index(drop=True)})
 

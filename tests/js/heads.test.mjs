@@ -6,10 +6,10 @@ const reading = (model) => ({ model, layers: 6, heads: 12, quantity: "weight", m
 
 test("switching a head off and on again is announced, but not for another model", () => {
   const said = [];
-  const data = { reading: reading("minilm"), mode: null };
+  const data = { reading: reading("minilm"), ablation: null };
   const heads = new Heads(data, { send: () => {} }, (words) => said.push(words));
   const receive = (model, off) => {
-    Object.assign(data, { reading: reading(model), mode: off.length ? { off, moved: [] } : null });
+    Object.assign(data, { reading: reading(model), ablation: off.length ? { off, moved: [] } : null });
     heads.announceSwitch();
     return said.splice(0);
   };

@@ -57,7 +57,7 @@ test("a square has the name and number of its head, and whether it is framed", (
   };
   const frame = { x0: 0.53, x1: 1.47, y0: 0.55, y1: 1.45 };
   const [first, second] = listSquares([{ z: [[]] }, numbers], [frame]);
-  assert.deepEqual([first.label, first.isMarked, first.curve, first.index], ["L1H0, 45%", false, 1, 0]);
-  assert.deepEqual([second.label, second.isMarked, second.index], ["L1H1", true, 1]);
+  assert.deepEqual([first.label, first.isFramed, first.traceIndex, first.index], ["L1H0, 45%", false, 1, 0]);
+  assert.deepEqual([second.label, second.isFramed, second.index], ["L1H1", true, 1]);
   assert.deepEqual(listSquares([{ z: [[]] }]), []);
 });

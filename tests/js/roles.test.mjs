@@ -14,10 +14,10 @@ const message = {
 };
 
 test("roles are indexed by head, in their original order", () => {
-  const { ofHead } = indexByHead(message);
-  assert.deepEqual([...ofHead.keys()], [4, 7]);
+  const { byHead } = indexByHead(message);
+  assert.deepEqual([...byHead.keys()], [4, 7]);
   assert.deepEqual(
-    ofHead.get(4).map((role) => role.name),
+    byHead.get(4).map((role) => role.name),
     ["obj", "det", "coref"],
   );
 });
@@ -31,7 +31,7 @@ test("each head counts once per kind; kinds without heads are left out", () => {
 });
 
 test("the description for screen readers lists each role and whether it is active", () => {
-  const list = indexByHead(message).ofHead.get(4);
+  const list = indexByHead(message).byHead.get(4);
   assert.equal(
     describeRoles(list),
     "Known for obj, active here. Known for det, not triggered here. Known for coref, not triggered here. ",

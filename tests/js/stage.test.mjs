@@ -31,7 +31,7 @@ function makeStage({ address = "", isReady = true } = {}) {
     parse: (params) => ({ unit: params.get("unit") ?? "words", pin: null }),
     onAdopt: () => {},
     makeMessage: (view) => ({ unit: view.unit, pin: view.pin }),
-    findPinned: () => stage.view.pin,
+    findPinnedSpot: () => stage.view.pin,
     makePin: ({ row, col }) => ({ row, col }),
     draw: () => seen.drawn++,
     drawFocus: (now) => seen.focused.push([stage.focused(), now]),

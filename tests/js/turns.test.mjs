@@ -22,7 +22,7 @@ async function visit({ address = "", full = [4, 9, 7], reducesMotion = false, st
   };
   const reading = { layers: 1, heads: 12, n: 20, matrices: new Map(full.map((head) => [head, null])) };
   const heads = { cursor: 4 };
-  const firstVisit = new FirstVisit({ stage, heads, data: { turns: TURNS, reading }, isAlone: false });
+  const firstVisit = new FirstVisit({ stage, heads, data: { showcaseHeads: TURNS, reading }, isStandalone: false });
   return { firstVisit, stage, heads, shown, queries };
 }
 

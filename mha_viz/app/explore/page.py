@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
-from mha_viz.app.explore import averages, continuing, corpus_cases, gold
+from mha_viz.app.explore import averages, continuation, corpus_cases, gold
 from mha_viz.app.explore.badges import describe_view, encode_badges
 from mha_viz.app.service import studies
 from mha_viz.app.service.caches import get_model_service, is_ready, read_facts
@@ -296,7 +296,7 @@ def read_page(url: Url) -> PageReading | None:
     finally:
         if page is None:
             skeleton.empty()
-    return page and continuing.mark_written_text(page)
+    return page and continuation.mark_written_text(page)
 
 
 def report_shared_keys(page: PageReading) -> None:

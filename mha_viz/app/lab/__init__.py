@@ -1,1 +1,1 @@
-"""The page *Why heads differ*, with small trainings and further questions."""
+"""The page *Why heads differ*: small training experiments and exercises."""

@@ -27,7 +27,7 @@ from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.charts.role_map import draw_score_curves
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout.caption import format_head
-from mha_viz.figures.layout.frames import Curves, Recording, Strip, build_frames, scale_losses
+from mha_viz.figures.layout.player_data import Curves, Recording, Strip, build_player_data, scale_losses
 from mha_viz.files.assets import asset_path
 from mha_viz.lab import toy_maps
 from mha_viz.lab.jobs import RULE, SIGNS, describe_jobs
@@ -219,12 +219,12 @@ def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         key=model,
         steps=steps,
         words=toy_data.words,
-        names=heads,
+        head_names=heads,
         maps=toy_data.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
         instruction=toy.description,
-        places=_find_marked_keys(toy, count),
-        notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in task_rows] for task_rows in rows],
+        target_words=_find_marked_keys(toy, count),
+        relation_notes=[[f"{read_head(row)} {percent(row['accuracy'])}" for row in task_rows] for task_rows in rows],
         curves=Curves(toy.loss, scale_losses([training.loss for training in trainings], [*toy.trainings].index(model))),
         strip=Strip(
             "W_Q",
@@ -233,7 +233,7 @@ def record_training(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         ),
         large_heads=_list_best_heads(name, model) if toy.is_divided else (),
     )
-    return build_frames(recording, 0, colours)
+    return build_player_data(recording, 0, colours)
 
 
 def _list_best_heads(name: str, model: str) -> list[int]:

@@ -20,20 +20,20 @@ from mha_viz.app.widgets.url_controls import read_option
 from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout import answers
-from mha_viz.figures.layout.frames import (
+from mha_viz.figures.layout.player_data import (
     Curves,
-    Flow,
-    PlayedCurve,
+    HeadGradients,
+    PlayerCurve,
     RecordedRow,
     Recording,
     Strip,
-    build_frames,
-    compare_heads,
+    build_player_data,
+    make_head_matrices,
     scale_losses,
 )
 from mha_viz.lab import lab
 from mha_viz.lab.jobs import RULE
-from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, OUTPUT, explain_limits
+from mha_viz.lab.lab import EXPERIMENTS, HEAD_COUNT, OUTPUT, SPLIT_INPUT, explain_limits
 from mha_viz.lab.record import Array, Result, Settings, TrainingRun
 from mha_viz.lab.statements import Statement
 from mha_viz.numerals import percent
@@ -47,7 +47,7 @@ GRADIENT_NOTE = (
 
 # The drawings in the answers of some experiments.
 DRAWINGS: Mapping[str, Callable[[Theme], Sequence[Drawing]]] = MappingProxyType(
-    {OUTPUT: answers.draw_gradients, CUT: answers.draw_widths, COUNT: real_heads.draw_two_heads}
+    {OUTPUT: answers.draw_gradients, SPLIT_INPUT: answers.draw_widths, HEAD_COUNT: real_heads.draw_two_heads}
 )
 
 
@@ -64,14 +64,14 @@ def describe_settings(settings: Settings) -> str:
 @report_errors(show_error)
 def show_result(result: Result, guess: str | None, theme: Theme, next_scene: NextScene | None) -> None:
     """Show the heads of a result at one step and, on request, its numbers."""
-    arm = _read_arm(result)
-    steps = [str(int(step)) for step in arm.steps]
+    run = _read_run(result)
+    steps = [str(int(step)) for step in run.steps]
     linked_step = read_option("step", steps, r"\d+")
     step_index = steps.index(linked_step) if linked_step else 0
-    removed_count = read_option("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
+    removed_count = read_option("removed", [str(n) for n in range(1, run.heads + 1)] if result.removal else (), ".+")
     if removed_count:
         step_index = len(steps) - 1 + int(removed_count)
-    arm_index = next(index for index, run in enumerate(result.runs) if run is arm)
+    run_index = next(index for index, other in enumerate(result.runs) if other is run)
 
     seeds = list_other_seeds(result)
     other_start = None if stage.has_numbers() else _find_other_start(result)
@@ -80,9 +80,9 @@ def show_result(result: Result, guess: str | None, theme: Theme, next_scene: Nex
     def play(played_result: Result, follower_key: str = "") -> None:
         has_numbers = stage.has_numbers() and not seeds
         if other_start is None:
-            arms = tuple(shown_result.runs[arm_index] for shown_result in shown_results)
-            recording = _record_frames(played_result, played_result.runs[arm_index], theme, has_numbers, arms)
-            verdict = lab.compare_with_guess(guess, played_result, arm_index)
+            shown_runs = tuple(shown_result.runs[run_index] for shown_result in shown_results)
+            recording = _record_run(played_result, played_result.runs[run_index], theme, has_numbers, shown_runs)
+            verdict = lab.compare_with_guess(guess, played_result, run_index)
         else:
             recording, verdict = (
                 _record_two_rows(played_result, other_start, theme),
@@ -92,7 +92,7 @@ def show_result(result: Result, guess: str | None, theme: Theme, next_scene: Nex
             {**recording, "beside": bool(seeds)},
             step_index,
             verdict,
-            partial(_make_step_parameters, played_result.settings.experiment, int(arm.steps[-1])),
+            partial(_make_step_parameters, played_result.settings.experiment, int(run.steps[-1])),
             None if follower_key else next_scene,
             follower_key,
         )
@@ -105,15 +105,15 @@ def show_result(result: Result, guess: str | None, theme: Theme, next_scene: Nex
         play(result)
     experiment = EXPERIMENTS[result.settings.experiment]
     real_heads.show_real_heads(experiment.task.relations)
-    _show_arm_control(result, arm_index)
+    _show_run_control(result, run_index)
     draw_answer = DRAWINGS.get(result.settings.experiment)
     stage.show_answer(
         result.settings.experiment, experiment.answer, experiment.source, draw_answer(theme) if draw_answer else ()
     )
     step_index = min(step_index, len(steps) - 1)
     if stage.has_numbers():
-        _show_numbers(result, arm, step_index, theme)
-    downloads.show_downloads(result, arm, step_index, _describe_origin(result))
+        _show_numbers(result, run, step_index, theme)
+    downloads.show_downloads(result, run, step_index, _describe_origin(result))
 
 
 def _make_step_parameters(experiment: str, last_step: int, step: int) -> dict[str, str | None]:
@@ -127,8 +127,8 @@ def _make_step_parameters(experiment: str, last_step: int, step: int) -> dict[st
     return {"experiment": experiment, "step": str(min(step, last_step)), "removed": removed_count}
 
 
-def _show_numbers(result: Result, arm: TrainingRun, step_index: int, theme: Theme) -> None:
-    """Show the statements about the run, the charts that compare its trainings, and the curves with a step marked."""
+def _show_numbers(result: Result, run: TrainingRun, step_index: int, theme: Theme) -> None:
+    """Show the statements about the result, the charts that compare its runs, and the curves with a step marked."""
     st.caption(format_formulas(escape_markdown(_describe_origin(result))))
     for note in explain_limits(result.settings):
         show_remark(note)
@@ -144,9 +144,9 @@ def _show_numbers(result: Result, arm: TrainingRun, step_index: int, theme: Them
     if "accuracies" in result_charts:
         _show_costs(result)
     st.markdown(GRADIENT_NOTE)
-    titles = curves.list_titles(arm)
+    titles = curves.list_titles(run)
     stage.show_charts(
-        {key: (title, curves.draw_curve(key, result, arm, step_index, theme)) for key, title in titles.items()}
+        {key: (title, curves.draw_run_chart(key, result, run, step_index, theme)) for key, title in titles.items()}
     )
 
 
@@ -174,14 +174,14 @@ def _show_costs(result: Result) -> None:
 
     rows = [
         {
-            "layer": arm.label,
-            "d_k": result.settings.d_model // arm.heads,
-            "parameters": arm.parameters,
-            "multiply-adds": arm.multiply_adds,
-            "right": 100 * arm.final_accuracy,
-            "loss": float(arm.loss[-1]),
+            "layer": run.label,
+            "d_k": result.settings.d_model // run.heads,
+            "parameters": run.parameters,
+            "multiply-adds": run.multiply_adds,
+            "right": 100 * run.final_accuracy,
+            "loss": float(run.loss[-1]),
         }
-        for arm in result.runs
+        for run in result.runs
     ]
     formats = {"parameters": "localized", "multiply-adds": "localized", "right": PERCENT, "loss": "%.5f"}
     st.dataframe(
@@ -192,24 +192,24 @@ def _show_costs(result: Result) -> None:
     )
 
 
-def _read_arm(result: Result) -> TrainingRun:
-    """Return the training in the URL whose heads are shown."""
+def _read_run(result: Result) -> TrainingRun:
+    """Return the run in the URL whose heads are shown."""
     numbers = [str(number) for number in range(len(result.runs))]
     if len(numbers) == 1:
         read_option("arm", (), ".+")
         return result.runs[0]
-    return result.runs[int(read_option("arm", numbers, ".+") or _find_default_arm(result))]
+    return result.runs[int(read_option("arm", numbers, ".+") or _find_default_run(result))]
 
 
-def _find_default_arm(result: Result) -> str:
+def _find_default_run(result: Result) -> str:
     return str(EXPERIMENTS[result.settings.experiment].initial_run)
 
 
-def _show_arm_control(result: Result, arm_index: int) -> None:
-    """Show the control that chooses whose heads are shown, if there are several trainings."""
+def _show_run_control(result: Result, run_index: int) -> None:
+    """Show the control that chooses whose heads are shown, if there are several runs."""
     if len(result.runs) > 1:
-        names = {str(index): arm.label for index, arm in enumerate(result.runs)}
-        stage.choose_variant("Training", "arm", str(arm_index), names, _find_default_arm(result))
+        names = {str(index): run.label for index, run in enumerate(result.runs)}
+        stage.choose_variant("Training", "arm", str(run_index), names, _find_default_run(result))
 
 
 def _find_other_start(result: Result) -> Result | None:
@@ -223,7 +223,7 @@ def _find_other_start(result: Result) -> Result | None:
 
 @cache_results(CACHED_RECORDINGS)
 def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapping[str, Any]:
-    """Return the data of two trainings on the same sentence; the browser plays both together, step by step.
+    """Return the data of two runs on the same sentence; the browser plays both together, step by step.
 
     Cached, so callers must not change it.
     """
@@ -235,7 +235,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
     rows = [
         RecordedRow(
             EXPERIMENTS[row_result.settings.experiment].short,
-            [percent(share) for share in row_result.runs[0].accuracy.mean(axis=1)],
+            [percent(accuracy) for accuracy in row_result.runs[0].accuracy.mean(axis=1)],
             is_dashed=row_result is result,
         )
         for row_result in results
@@ -247,34 +247,34 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
     ]
     recording = first._replace(
         key=f"{first.key}|{second.key}",
-        names=[*first.names, *second.names],
+        head_names=[*first.head_names, *second.head_names],
         maps=np.concatenate([first.maps, second.maps], axis=1),
-        strip=first.strip._replace(numbers=np.concatenate([first.strip.numbers, second.strip.numbers], axis=1)),
-        notes=[[], []],
+        strip=first.strip._replace(entries=np.concatenate([first.strip.entries, second.strip.entries], axis=1)),
+        relation_notes=[[], []],
         curves=Curves("loss", [line._replace(is_dashed=row.is_dashed) for line, row in zip(curves, rows, strict=True)]),
         rows=rows,
     )
-    return build_frames(recording, 0, theme)
+    return build_player_data(recording, 0, theme)
 
 
 @cache_results(CACHED_RECORDINGS)
-def _record_frames(
-    result: Result, arm: TrainingRun, theme: Theme, has_numbers: bool, shown_runs: tuple[TrainingRun, ...]
+def _record_run(
+    result: Result, run: TrainingRun, theme: Theme, has_numbers: bool, shown_runs: tuple[TrainingRun, ...]
 ) -> Mapping[str, Any]:
-    """Return the data of one training for the browser, on scales that fit all of ``shown_runs``.
+    """Return the data of one run for the browser, on scales that fit all of ``shown_runs``.
 
     Cached, so callers must not change it.
     """
-    return build_frames(_make_recording(result, arm, has_numbers, shown_runs), 0, theme)
+    return build_player_data(_make_recording(result, run, has_numbers, shown_runs), 0, theme)
 
 
 def _make_recording(
-    result: Result, arm: TrainingRun, has_numbers: bool, shown_runs: tuple[TrainingRun, ...]
+    result: Result, run: TrainingRun, has_numbers: bool, shown_runs: tuple[TrainingRun, ...]
 ) -> Recording:
     task = EXPERIMENTS[result.settings.experiment].task
-    removed_count = 0 if result.removal is None else arm.heads
-    last_step = int(arm.steps[-1])
-    max_number = max(float(np.abs(run.queries).max()) for run in shown_runs)
+    removed_count = 0 if result.removal is None else run.heads
+    last_step = int(run.steps[-1])
+    max_query_weight = max(float(np.abs(run.queries).max()) for run in shown_runs)
     run_losses = [run.loss for run in result.runs]
 
     def extend(values: Array) -> Array:
@@ -282,43 +282,43 @@ def _make_recording(
         return np.concatenate([values, np.repeat(values[-1:], removed_count, axis=0)])
 
     recording = Recording(
-        key=f"{result.settings}|{arm.label}|{has_numbers}|{max_number}",
-        steps=[*arm.steps.tolist(), *range(last_step + 1, last_step + 1 + removed_count)],
+        key=f"{result.settings}|{run.label}|{has_numbers}|{max_query_weight}",
+        steps=[*run.steps.tolist(), *range(last_step + 1, last_step + 1 + removed_count)],
         words=result.words,
-        names=lab.name_heads(arm),
-        maps=extend(arm.maps),
+        head_names=lab.name_heads(run),
+        maps=extend(run.maps),
         relations=task.letters,
         instruction=task.instruction,
-        note=task.note,
-        places=lab.find_marked_keys(result).T,
-        notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
-        curves=Curves("loss", scale_losses(run_losses, result.runs.index(arm), [run.loss for run in shown_runs])),
-        strip=Strip("W_Q", extend(arm.queries), max_number),
+        closing_note=task.note,
+        target_words=lab.find_marked_keys(result).T,
+        relation_notes=[[percent(accuracy) for accuracy in accuracies] for accuracies in run.accuracy.T],
+        curves=Curves("loss", scale_losses(run_losses, result.runs.index(run), [run.loss for run in shown_runs])),
+        strip=Strip("W_Q", extend(run.queries), max_query_weight),
     )
     if result.removal is not None:
-        recording = recording._replace(**_record_removal(result, arm))
+        recording = recording._replace(**_record_removal(result, run))
     if has_numbers:
-        cosines = extend(arm.gradient_cosines)
+        cosines = extend(run.gradient_cosines)
         recording = recording._replace(
-            matrices=compare_heads(extend(arm.weight_cosines), extend(arm.divergence), cosines)
-            if arm.heads > 1
+            matrices=make_head_matrices(extend(run.weight_cosines), extend(run.divergence), cosines)
+            if run.heads > 1
             else (),
-            flow=Flow(extend(arm.gradients), cosines[:, 0]),
-            flow_title="The gradient back to each head",
+            gradients=HeadGradients(extend(run.gradients), cosines[:, 0]),
+            gradients_title="The gradient back to each head",
             matrices_title="How alike the heads are",
         )
     return recording
 
 
-def _record_removal(result: Result, arm: TrainingRun) -> dict[str, Any]:
+def _record_removal(result: Result, run: TrainingRun) -> dict[str, Any]:
     """Return the part of the recording in which heads are removed after training, least important first."""
     removal = result.removal
     assert removal is not None
-    counts = range(1, arm.heads + 1)
-    off = np.zeros((len(arm.steps) + arm.heads, arm.heads), bool)
+    counts = range(1, run.heads + 1)
+    is_removed = np.zeros((len(run.steps) + run.heads, run.heads), bool)
     for count in counts:
-        off[len(arm.steps) - 1 + count, removal.order[:count]] = True
+        is_removed[len(run.steps) - 1 + count, removal.order[:count]] = True
     notes = [f"{count} removed: {percent(removal.least[count])} right" for count in counts]
-    right_shares = np.concatenate([arm.accuracy.mean(axis=1), removal.least[1:]])
-    labels = [*(f"step {int(step):,}" for step in arm.steps), *notes]
-    return {"off": off, "labels": labels, "curves": Curves("right answers", [PlayedCurve(right_shares)])}
+    accuracies = np.concatenate([run.accuracy.mean(axis=1), removal.least[1:]])
+    labels = [*(f"step {int(step):,}" for step in run.steps), *notes]
+    return {"is_removed": is_removed, "labels": labels, "curves": Curves("right answers", [PlayerCurve(accuracies)])}

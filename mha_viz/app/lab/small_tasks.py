@@ -21,7 +21,7 @@ from mha_viz.app.widgets.parts import escape_markdown, get_theme
 from mha_viz.app.widgets.url_controls import bind_control, read_option
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.layout.caption import format_head
-from mha_viz.figures.layout.frames import Recording, build_frames
+from mha_viz.figures.layout.player_data import Recording, build_player_data
 from mha_viz.files.assets import asset_path
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
@@ -90,7 +90,7 @@ def _show_task(task: SmallTask, next_scene: NextScene | None) -> None:
         with classroom.hide_answer():
             st.markdown(escape_markdown(verdict))
         verdict = ""
-    recording = {**build_frames(_make_recording(task, word_attention), 0, get_theme()), "verdict": verdict}
+    recording = {**build_player_data(_make_recording(task, word_attention), 0, get_theme()), "verdict": verdict}
     stage.show_player(recording, "small_task_maps", next_scene if guess else None)
     with st.container(horizontal=True):
         for name in task.heads:
@@ -104,10 +104,10 @@ def _make_recording(task: SmallTask, attention: Attention) -> Recording:
         key=f"{attention.key}|{','.join(task.heads)}",
         steps=[0],
         words=texts,
-        names=[format_head(Head.parse(name)) for name in task.heads],
+        head_names=[format_head(Head.parse(name)) for name in task.heads],
         maps=np.stack([attention[name] for name in task.heads])[None],
         relations=[],
-        places=np.empty((0, len(texts))),
+        target_words=np.empty((0, len(texts))),
     )
 
 

@@ -10,7 +10,7 @@ from mha_viz.models.getting.catalog import Model
 from mha_viz.models.getting.hub import fetch
 from mha_viz.models.getting.refusals import explain_error
 
-KIND = "download"
+JOB_KIND = "download"
 
 
 def start(model: Model) -> Job:
@@ -19,19 +19,19 @@ def start(model: Model) -> Job:
     Raises Busy if too many downloads are waiting or, on a public server, if this visitor is already waiting for another
     model.
     """
-    return get_queue(KIND).submit(model, quote_model(model.name), lambda job: _fetch(model, job))
+    return get_queue(JOB_KIND).submit(model, quote_model(model.name), lambda job: _fetch(model, job))
 
 
 def is_waiting(job: Job) -> bool:
     """Return whether the job is waiting for other downloads."""
-    return get_queue(KIND).count_ahead(job) >= KINDS[KIND].workers
+    return get_queue(JOB_KIND).count_ahead(job) >= KINDS[JOB_KIND].workers
 
 
 def _fetch(model: Model, job: Job) -> None:
-    def report(done: int, total: int) -> None:
+    def report(bytes_done: int, total_bytes: int) -> None:
         if job.is_stopped():
             raise Cancelled(f"The download of {quote_model(model.name)} was stopped.", "Nothing was kept.")
-        job.report_progress(min(1.0, done / total) if total else 0.0, total)
+        job.report_progress(min(1.0, bytes_done / total_bytes) if total_bytes else 0.0, total_bytes)
 
     try:
         fetch(model, report)

@@ -36,7 +36,9 @@ class Connections:
     """The number of open connections of each address. The addresses of this machine and of proxies have no limit."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._max_per_address = min(CONNECTIONS_PER_TAB * settings.per_address, read_descriptor_limit() // 4)
+        self._max_per_address = min(
+            CONNECTIONS_PER_TAB * settings.max_sessions_per_address, read_descriptor_limit() // 4
+        )
         self._proxies = [ipaddress.ip_network(proxy) for proxy in settings.proxies]
         self._open: Counter[str] = Counter()
 
@@ -105,14 +107,14 @@ class LimitedProtocol(_BASE_PROTOCOL):  # type: ignore[misc]
 
     def _start_deadline(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_S, self._on_deadline)
+            self._deadline = self.loop.call_later(HEAD_S, self._abort_late)
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _on_deadline(self) -> None:
+    def _abort_late(self) -> None:
         self._deadline = None
         if self._is_waiting_for_head():
             self.transport.abort()

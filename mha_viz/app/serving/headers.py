@@ -71,7 +71,7 @@ class _Policy:
             hashlib.sha256(script.encode()).digest() for script in [*_INLINE_SCRIPT.findall(shell), BASE_URL_SCRIPT]
         )
         hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
-        ancestors = " ".join(["'self'", *settings.frames])
+        ancestors = " ".join(["'self'", *settings.frame_ancestors])
         # WebAssembly for the 64-bit integers of protobuf.js; it does not allow eval of text.
         scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *hashes])
         self._page = (

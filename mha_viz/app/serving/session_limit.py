@@ -60,7 +60,7 @@ class SessionLimit:
         self._recent_departures = RecentVisitors(RETURN_S)
         self._recent_refusals = RecentVisitors(3 * RETRY_S)
         self.last_closed = time.monotonic()  # when the last WebSocket closed
-        self.waits = Waits(settings.wait)
+        self.waits = Waits(settings.max_wait_s)
 
     @property
     def open_count(self) -> int:
@@ -73,9 +73,9 @@ class SessionLimit:
         ``is_returning``: whether the visitor had a session a moment ago. Such visitors are admitted even while the
         server is slow.
         """
-        if self.open_count >= self._settings.sessions:
-            return f"This server allows {self._settings.sessions:,} open tabs at a time."
-        limit = self._settings.per_address
+        if self.open_count >= self._settings.max_sessions:
+            return f"This server allows {self._settings.max_sessions:,} open tabs at a time."
+        limit = self._settings.max_sessions_per_address
         if not is_loopback(address) and self._tabs_by_address[address] >= limit:
             return f"This server allows {limit:,} open tabs from one network address at a time, yours included."
         return "" if is_returning else self.waits.find_refusal()

@@ -1,4 +1,4 @@
-"""The settings of the server's owner: environment variables that are read once at the start."""
+"""Server settings, read once at startup from environment variables."""
 
 from __future__ import annotations
 
@@ -25,34 +25,37 @@ class ServerSettings(NamedTuple):
     """The settings of a server.
 
     Attributes:
-        frames: other origins whose pages may show the app in a frame.
+        frame_ancestors: other origins whose pages may show the app in a frame.
         hosts: host names that the server answers to; when empty, any name, or the loopback names if it listens on
             loopback only.
         proxies: addresses and networks whose X-Forwarded-For is trusted.
-        sessions: the maximum number of open browser tabs.
-        per_address: the maximum number of open browser tabs of one address.
-        wait: the 95th percentile over visitors of their median waits, in seconds, above which new visitors are refused.
+        max_sessions: the maximum number of open browser tabs.
+        max_sessions_per_address: the maximum number of open browser tabs of one address.
+        max_wait_s: new visitors are refused while the 95th percentile of the visitors' median waits exceeds this many
+            seconds.
         metrics: whether ``/_stcore/metrics`` is served.
     """
 
-    frames: tuple[str, ...] = ()
+    frame_ancestors: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
-    sessions: int = 150
-    per_address: int = 100
-    wait: int = 2
+    max_sessions: int = 150
+    max_sessions_per_address: int = 100
+    max_wait_s: int = 2
     metrics: bool = False
 
 
 def from_environment(environment: Mapping[str, str]) -> ServerSettings:
     """Read the settings from an environment. Raises SettingError with the variable and its value."""
     return ServerSettings(
-        frames=_read_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
+        frame_ancestors=_read_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
         hosts=tuple(host.strip("[]") for host in _read_list(environment, HOSTS, _HOST, "heads.example.org")),
         proxies=_read_networks(environment),
-        sessions=_read_count(environment, SESSIONS, ServerSettings().sessions),
-        per_address=_read_count(environment, SESSIONS_PER_ADDRESS, ServerSettings().per_address),
-        wait=_read_count(environment, WAIT, ServerSettings().wait),
+        max_sessions=_read_count(environment, SESSIONS, ServerSettings().max_sessions),
+        max_sessions_per_address=_read_count(
+            environment, SESSIONS_PER_ADDRESS, ServerSettings().max_sessions_per_address
+        ),
+        max_wait_s=_read_count(environment, WAIT, ServerSettings().max_wait_s),
         metrics=_read_switch(environment, METRICS),
     )
 

@@ -140,7 +140,9 @@ def draw_block(content: dict[str, Any], key: str, callbacks: Mapping[str, Callab
 
 
 def draw_player(content: dict[str, Any], key: str, on_step: Callable[[], None], on_next: Callable[[], None]) -> None:
-    """Draw a training step by step (:func:`mha_viz.figures.layout.frames.build_frames`), with Play, Pause and a slider.
+    """Draw a training run step by step, with Play, Pause and a slider.
+
+    ``content`` is made by :func:`mha_viz.figures.layout.player_data.build_player_data`.
 
     In the callback ``on_step``, ``st.session_state[key].step`` is the step at which the visitor stopped. ``on_next`` is
     called when the visitor goes on to the following scene.

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mha_viz.app.url.address import SCENE_PARAMETERS, TEXT_PARAMETERS, load_examples
-from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL
+from mha_viz.lab.lab import EXPERIMENTS, HEAD_COUNT, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL, SPLIT_INPUT
 
 MIN_WORDS, MAX_ANSWERS = 3, 3  # minimum words of a question, and maximum answers to it
 QUESTION_WORDS = frozenset(("why", "what", "how", "is", "are", "can", "could", "do", "does", "when", "where", "if"))
@@ -43,8 +43,10 @@ class StageGroup(NamedTuple):
 # Phrases that visitors may type, and their answers, best first: experiments, or keys of :func:`_list_stages`.
 ANSWERS_BY_PHRASE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        **dict.fromkeys(("narrow", "wide", "split", "chunk", "chunks", "cut", "part", "parts"), (CUT, COUNT)),
-        **dict.fromkeys(("divide", "divisible", "overlap"), (CUT,)),
+        **dict.fromkeys(
+            ("narrow", "wide", "split", "chunk", "chunks", "cut", "part", "parts"), (SPLIT_INPUT, HEAD_COUNT)
+        ),
+        **dict.fromkeys(("divide", "divisible", "overlap"), (SPLIT_INPUT,)),
         **dict.fromkeys(("same", "equal", "alike", "copy", "copies", "symmetry"), (IDENTICAL, OUTPUT)),
         **dict.fromkeys(("w_o", "wo", "gradient", "gradients"), (OUTPUT, "inside join")),
         **dict.fromkeys(
@@ -57,12 +59,14 @@ ANSWERS_BY_PHRASE: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         **dict.fromkeys(("redundant", "redundancy", "prune", "pruning", "remove", "ensemble"), (REMOVAL,)),
         **dict.fromkeys(("penalty", "regularisation", "regularization", "orthogonal"), (PENALTY,)),
-        **dict.fromkeys(("average", "averaging", "how many", "number of heads"), (COUNT,)),
-        **dict.fromkeys(("enough", "one head", "single", "several", "multiple", "many"), (COUNT,)),
+        **dict.fromkeys(("average", "averaging", "how many", "number of heads"), (HEAD_COUNT,)),
+        **dict.fromkeys(("enough", "one head", "single", "several", "multiple", "many"), (HEAD_COUNT,)),
         **dict.fromkeys(("input", "fed", "feed", "gets"), ("inside x",)),
         **dict.fromkeys(("learn", "learns", "learned", "learnt", "role", "roles", "task"), ("toy",)),
         **dict.fromkeys(("parallel", "sequential", "layer", "layers"), ("repeater",)),
-        **dict.fromkeys(("size", "d_model", "d_k", "dimension", "512", "length", "width"), ("inside project", COUNT)),
+        **dict.fromkeys(
+            ("size", "d_model", "d_k", "dimension", "512", "length", "width"), ("inside project", HEAD_COUNT)
+        ),
         **dict.fromkeys(("cost", "memory", "parameters"), ("inside cost",)),
         **dict.fromkeys(("concat", "concatenate", "concatenated", "concatenation", "sum", "merge"), ("inside join",)),
         **dict.fromkeys(("why", "why heads differ", "different", "unique", "differ"), (OUTPUT, RANDOM, IDENTICAL)),

@@ -63,7 +63,7 @@ class Compare {
       parse: (params) => parsePanelsView(params, set()),
       onAdopt: () => {},
       makeMessage: (view) => ({ of: set().key, ...encodePanelsView(view, set()) }),
-      findPinned: () => findPinnedSpot(this.#stores),
+      findPinnedSpot: () => findPinnedSpot(this.#stores),
       makePin: (spot) => makePin(this.#stores, spot),
       draw: () => this.#draw(),
       drawFocus: (now) => (now ? refresh(this.#stores, this.#part) : this.#refreshSoon()),

@@ -25,11 +25,11 @@ export class OtherSentences {
 
   draw() {
     const { data, stage, look } = this.#stores;
-    const { head, cases } = data.elsewhere;
+    const { head, cases } = data.otherCases;
     const isOfHead = head === stage.view.head;
-    this.box.hidden = !cases.length || !!data.mode;
+    this.box.hidden = !cases.length || !!data.ablation;
     this.box.style.visibility = isOfHead ? "" : "hidden"; // keep its room until the next head is read
-    const key = JSON.stringify([data.elsewhere, look.theme]);
+    const key = JSON.stringify([data.otherCases, look.theme]);
     if (this.box.hidden || !isOfHead || key === this.#drawn) return;
     this.#drawn = key;
     this.#list.style.setProperty("--colour", getHeadColour(look, data.reading, head));
@@ -53,7 +53,7 @@ export class OtherSentences {
 
   // Draw arcs at the current positions of the words.
   #drawArcs() {
-    const { cases } = this.#stores.data.elsewhere;
+    const { cases } = this.#stores.data.otherCases;
     [...this.#list.children].forEach((button, i) => {
       const words = [...button.querySelectorAll("bdi")];
       const sentence = cases[i];

@@ -11,7 +11,7 @@ import { HeadView } from "./head.js";
 import { Heads } from "./heads.js";
 import { Overview } from "./overview.js";
 import { Ranking } from "./preview.js";
-import { ReadingData, VisiblePart, publishArcs } from "./read.js";
+import { ReadingData, VisibleState, publishArcs } from "./data.js";
 /** @import { Pin, ReadingView } from "../geometry.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Reading } from "../reading.js" */
@@ -20,16 +20,16 @@ import { ReadingData, VisiblePart, publishArcs } from "./read.js";
 
 /**
  * State shared by the drawings of the explorer: the reading, its visible part, and the hovered spot. `say` announces
- * text to screen readers; `isAlone`: whether this is a file without a server.
+ * text to screen readers; `isStandalone`: whether this is a file without a server.
  *
  * @typedef {object} Stores
  * @property {ReadingData} data
  * @property {Stage<ReadingView>} stage
- * @property {VisiblePart} visible
+ * @property {VisibleState} visible
  * @property {Heads} heads
  * @property {Look} look
  * @property {(words: string) => void} say
- * @property {boolean} isAlone
+ * @property {boolean} isStandalone
  */
 
 const REMEDY = "Delete everything from the first “&” in the address, and reload the page, or data another text.";
@@ -66,11 +66,11 @@ class Explorer {
     this.#stores = {
       data,
       stage,
-      visible: new VisiblePart(data, stage, look),
+      visible: new VisibleState(data, stage, look),
       heads,
       look,
       say,
-      isAlone: !!root.dataset.alone,
+      isStandalone: !!root.dataset.alone,
     };
     this.#findings = new Findings(this.#stores);
     this.#ranking = new Ranking(this.#stores);
@@ -114,7 +114,7 @@ class Explorer {
         roles: view.roles ? "on" : null,
         arrows: view.arrows ? "on" : null,
       }),
-      findPinned: () => this.#stores.visible.findPinned(),
+      findPinnedSpot: () => this.#stores.visible.findPinnedSpot(),
       makePin: (spot) => this.#stores.visible.makePin(spot),
       draw: () => this.#draw(),
       drawFocus: () => this.#head.draw(),
@@ -125,9 +125,9 @@ class Explorer {
   /** @type {(packet: Uint8Array | Reading, headRoles: HeadRoles | null) => void} */
   show(packet, headRoles = null) {
     const { data, stage, heads } = this.#stores;
-    const { isSame, isOfSameTokens, isViewReplaced } = data.receive(packet, headRoles, () => stage.view.on);
+    const { isSame, hasSameTokens, isViewReplaced } = data.receive(packet, headRoles, () => stage.view.on);
     if (!isSame) heads.hovered = null;
-    if (!isSame || isViewReplaced) stage.adopt(undefined, isOfSameTokens && !isViewReplaced);
+    if (!isSame || isViewReplaced) stage.adopt(undefined, hasSameTokens && !isViewReplaced);
     this.#draw();
     heads.announceSwitch();
     this.#firstVisit.begin();
@@ -220,12 +220,12 @@ class Findings {
   }
 
   draw() {
-    const { unusual, mode } = this.#stores.data;
-    this.box.hidden = !unusual.length || !!mode; // heads that are off have their own sentence
-    if (this.#drawn === unusual) return;
-    this.#drawn = unusual;
-    const firstUnusual = unusual.findIndex(({ isUnusual }) => isUnusual);
-    const sentences = unusual.map((finding) => this.#makeSentence(finding));
+    const { findings, ablation } = this.#stores.data;
+    this.box.hidden = !findings.length || !!ablation; // heads that are off have their own sentence
+    if (this.#drawn === findings) return;
+    this.#drawn = findings;
+    const firstUnusual = findings.findIndex(({ isUnusual }) => isUnusual);
+    const sentences = findings.map((finding) => this.#makeSentence(finding));
     if (firstUnusual >= 0) sentences.splice(firstUnusual, 0, make("span", { class: "soft" }, UNUSUAL));
     this.box.replaceChildren(...sentences);
   }

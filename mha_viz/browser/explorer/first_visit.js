@@ -25,10 +25,10 @@ export class FirstVisit {
 
   // Start if there are heads to show and the address has no parameters.
   begin() {
-    const { stage, isAlone } = this.#stores;
+    const { stage, isStandalone } = this.#stores;
     if (this.#hasBegun) return;
     this.#hasBegun = true;
-    if (hasUserActed || isAlone || hasActed()) return;
+    if (hasUserActed || isStandalone || hasActed()) return;
     ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
     if (prefersReducedMotion() || stage.readAddress() !== "" || this.#readyTurns.length < 2) return;
     this.#initialView = stage.view;
@@ -52,8 +52,8 @@ export class FirstVisit {
 
   // Return the turns whose heads have been sent in full.
   get #readyTurns() {
-    const { turns, reading } = this.#stores.data;
-    return turns.filter(({ head }) => reading.matrices.has(head));
+    const { showcaseHeads, reading } = this.#stores.data;
+    return showcaseHeads.filter(({ head }) => reading.matrices.has(head));
   }
 
   #show() {

@@ -11,7 +11,7 @@ import { getPoint, revealRow, isSameSpot } from "../stage.js";
 import { STRENGTH_SETTINGS, getDefaults, isOfLayers, serializeSettings } from "../view.js";
 import { describeHidden, describeOff, describeFocus, describeScale, makeTables } from "../words.js";
 import { HeadBar } from "./heads.js";
-import { hasArcs } from "./read.js";
+import { hasArcs } from "./data.js";
 import { findExplainedLink, describeReasons, findStrongestTokens } from "./reasons.js";
 import { UNEXPLAINED, findCells } from "./recipe.js";
 import { Chips } from "./roles.js";
@@ -111,16 +111,20 @@ export class HeadView {
   /** @param {Stores} stores */
   constructor(stores) {
     this.#stores = stores;
-    const { stage, heads, isAlone } = stores;
+    const { stage, heads, isStandalone } = stores;
     this.#controls = makeViewControls((fields, delay) => stage.change(fields, delay));
-    this.#controls.shownBox.hidden = isAlone; // other quantities need a server
+    this.#controls.shownBox.hidden = isStandalone; // other quantities need a server
     this.#chips = new Chips("role_open", stores);
     this.#bar = new HeadBar(stores, (words) => {
       this.note.textContent = words;
     });
     const title = "Add this head to My heads (in the grid: key c or Shift-click)";
     const onclick = () => heads.compare(stage.view.head);
-    const compare = make("button", { type: "button", class: "quiet", title, onclick, hidden: isAlone }, "+ Compare");
+    const compare = make(
+      "button",
+      { type: "button", class: "quiet", title, onclick, hidden: isStandalone },
+      "+ Compare",
+    );
     this.#offButton.onclick = () => heads.toggleOff(stage.view.head);
     this.#arrowsCheckbox.onchange = () => stage.change({ arrows: this.#arrowsCheckbox.checked });
     const header = make("header", {}, this.#title, compare, this.#offButton);
@@ -155,20 +159,20 @@ export class HeadView {
     const { data, stage, heads } = this.#stores;
     const { reading } = data;
     this.#title.replaceChildren(...makeHeading(reading, stage.view.head));
-    this.#offButton.hidden = this.#stores.isAlone || isOfLayers(reading);
+    this.#offButton.hidden = this.#stores.isStandalone || isOfLayers(reading);
     this.#offButton.textContent = heads.isOff(stage.view.head) ? SWITCH_LABELS.on : SWITCH_LABELS.off;
-    this.#linksLabel.hidden = this.#stores.isAlone;
+    this.#linksLabel.hidden = this.#stores.isStandalone;
     this.#linksCheckbox.checked = this.#showsLinks;
     this.#offNote.textContent = describeOff(reading, stage.view.on);
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading), !!data.recipes);
     this.#arrowsCheckbox.checked = stage.view.arrows;
-    this.#arrowsLabel.hidden = this.#stores.isAlone || !!data.mode || isOfLayers(reading);
+    this.#arrowsLabel.hidden = this.#stores.isStandalone || !!data.ablation || isOfLayers(reading);
     const [usual, first] = [getDefaults("explorer", [reading]), getDefaultView(reading)];
     const quantity = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
     const more = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
-      ...(data.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
+      ...(data.roles.byHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#arrowsLabel.hidden ? ["composition"] : []),
     ];
     const side = isPair(reading) ? stage.view.side : first.side; // the pair may be gone
@@ -215,20 +219,20 @@ export class HeadView {
   }
 
   #drawNothing() {
-    const { data, stage, isAlone } = this.#stores;
+    const { data, stage, isStandalone } = this.#stores;
     const name = formatMapName(data.reading, stage.view.head);
     const missingText = `${name} is not in this file: the text is too long for all heads.`;
-    this.#readout.textContent = isAlone ? missingText : `${name} is loading…`;
+    this.#readout.textContent = isStandalone ? missingText : `${name} is loading…`;
     this.#tableBox.replaceChildren();
   }
 
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
   #drawDrawings(scene, head) {
-    const { look, isAlone } = this.#stores;
-    const available = window.innerHeight - (isAlone ? 320 : 480); // minus the usual height of the rest of the page
+    const { look, isStandalone } = this.#stores;
+    const available = window.innerHeight - (isStandalone ? 320 : 480); // minus the usual height of the rest of the page
     const shape = scene.cols.length / Math.max(1, scene.rows.length);
-    if (isAlone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
-    const usualHeight = Math.max(380, isAlone ? available : Math.min(640, available));
+    if (isStandalone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
+    const usualHeight = Math.max(380, isStandalone ? available : Math.min(640, available));
     const height = look.minLabelSize ? this.#heatBox.clientHeight : usualHeight; // set by CSS in class mode
     this.#linksBox.hidden = !this.#showsLinks;
     this.#panels.classList.toggle("lone", !this.#showsLinks);
@@ -273,7 +277,7 @@ export class HeadView {
   #drawWords(focus, head, axes) {
     const { data, stage } = this.#stores;
     const { reading, quiet } = data;
-    this.#readout.replaceChildren(...describeFocus(head, axes, focus, stage.view.unit, quiet, !data.mode));
+    this.#readout.replaceChildren(...describeFocus(head, axes, focus, stage.view.unit, quiet, !data.ablation));
     const labelNote = describeLabelStep(this.#layouts.heat?.cell, this.#stores.look.minLabelSize);
     const more =
       labelNote &&
@@ -283,10 +287,10 @@ export class HeadView {
     const keys = "Arrow keys move, Enter pins, Escape unpins.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
-    this.#reason.hidden = !data.explains;
+    this.#reason.hidden = !data.canExplainLinks;
     // Do not ask the server about the word pinned on a first visit, but do ask about a pinned link.
     const isAsked = this.#hasActed || (!!focus && focus.row !== null && focus.col !== null);
-    this.#reason.replaceChildren(...(focus && data.explains && isAsked ? this.#explain(focus, head, axes) : []));
+    this.#reason.replaceChildren(...(focus && data.canExplainLinks && isAsked ? this.#explain(focus, head, axes) : []));
   }
 
   // Describe the reason for the focused link; return [] if there is none, or the server has not answered yet.

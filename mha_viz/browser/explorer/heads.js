@@ -11,7 +11,7 @@ import { describeRoles } from "./roles.js";
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Look, Stage } from "../stage.js" */
 /** @import { Stores } from "./explorer.js" */
-/** @import { ReadingData } from "./read.js" */
+/** @import { ReadingData } from "./data.js" */
 /** @import { Role } from "./roles.js" */
 
 /** @typedef {Stage<ReadingView>} ReadingStage */
@@ -69,7 +69,7 @@ export class Heads {
   // Return the roles of a head; [] while roles are hidden.
   /** @type {(head: number) => Role[]} */
   roles(head) {
-    return (this.#stage.view.roles && this.#data.roles.ofHead.get(head)) || [];
+    return (this.#stage.view.roles && this.#data.roles.byHead.get(head)) || [];
   }
 
   // Describe the roles and numbers of a head for screen readers.
@@ -135,20 +135,20 @@ export class Heads {
 
   // Announce that the server has switched the head, or undone the switch, and name the later head that changes most.
   announceSwitch() {
-    const { reading, mode } = this.#data;
+    const { reading, ablation } = this.#data;
     if (this.#lastSwitch?.model !== reading.model) return; // another model has heads of the same numbers
     const { head, isDone } = this.#lastSwitch;
     const isOff = this.isOff(head);
     if (isDone === (isOff === this.#lastSwitch.isOff)) return;
     this.#lastSwitch = { ...this.#lastSwitch, isOff, isDone: true };
-    const mostChanged = mode?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
+    const mostChanged = ablation?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
     const later = mostChanged < 0 ? "" : ` ${formatMapName(reading, mostChanged)} changes most.`;
     this.#say(`${formatMapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
   }
 
   /** @type {(head: number) => boolean} */
   isOff(head) {
-    return !!this.#data.mode?.off.includes(head);
+    return !!this.#data.ablation?.off.includes(head);
   }
 
   // Add a head to the comparison.

@@ -67,13 +67,13 @@ export class Overview {
     const { layers, heads: across } = getGrid(reading);
     const rows = hasKeptHeads(reading) ? "" : `${formatCount(layers.length, reading.layers)} layers × `;
     const headCount = `${rows}${formatCount(across.length, reading.heads)} heads`;
-    const hasAllHeads = !hasKeptHeads(reading) && !isOfLayers(reading) && !this.#stores.isAlone;
+    const hasAllHeads = !hasKeptHeads(reading) && !isOfLayers(reading) && !this.#stores.isStandalone;
     const texts = isPair(reading) ? "texts" : "sentence";
     const question = `${layers.length * across.length} heads read the same ${texts}. `;
     this.#count.title = `${headCount}. ${LAYERS}`;
     this.#count.replaceChildren(hasAllHeads ? question : isOfLayers(reading) ? "One map per layer" : headCount);
     if (hasAllHeads) this.#count.append(this.#why);
-    this.#movedNote.textContent = data.mode?.moved.some((share) => share) ? "orange: its attention moved" : "";
+    this.#movedNote.textContent = data.ablation?.moved.some((share) => share) ? "orange: its attention moved" : "";
     const marks = view.on.map((head) => this.#makeMark(head, head === view.head ? "opened" : "on"));
     const cursorMarks = heads.cursor === view.head ? [] : [this.#makeMark(heads.cursor, "cursor")];
     const badges = this.roles.draw((box, head) => this.#placeOnHead(box, head));
@@ -132,16 +132,16 @@ export class Overview {
 
   // Draw dark squares for heads that are off, and below each later head a bar for the change of its attention.
   #drawChanges() {
-    const { mode } = this.#stores.data;
-    if (!mode) return [];
-    const off = mode.off.map((head) => this.#placeOnHead(make("b", { class: "dark" }), head));
-    const bars = mode.moved.flatMap((share, head) => {
+    const { ablation } = this.#stores.data;
+    if (!ablation) return [];
+    const off = ablation.off.map((head) => this.#placeOnHead(make("b", { class: "dark" }), head));
+    const bars = ablation.moved.flatMap((share, head) => {
       if (share === null) return [];
       const bar = this.#placeOnHead(make("b", { class: "moved" }), head);
       bar.style.setProperty("--share", String(share));
       return [bar];
     });
-    const key = JSON.stringify(mode);
+    const key = JSON.stringify(ablation);
     this.#marks.classList.toggle("shiver", key !== this.#changesKey); // animate once per change
     this.#changesKey = key;
     return [...bars, ...off];
@@ -174,14 +174,14 @@ export class Overview {
       if (i === null) return null;
       return layers[Math.floor(i / across.length)] * data.reading.heads + across[i % across.length];
     };
-    if (!this.#stores.isAlone)
+    if (!this.#stores.isStandalone)
       makeDraggable(this.#grid, this.#gridBox, findHead, (head) => heads.isOff(head) || heads.toggleOff(head));
     this.#grid.onpointermove = (event) => this.#hover(findHead(event));
     this.#grid.onpointerleave = () => this.#hover(null);
     this.#grid.onclick = (event) => {
       const head = findHead(event);
       if (head === null) return;
-      if (event.shiftKey && !this.#stores.isAlone) return heads.compare(head);
+      if (event.shiftKey && !this.#stores.isStandalone) return heads.compare(head);
       const wasWide = this.#isWide;
       heads.open(head);
       if (!wasWide)
@@ -200,13 +200,13 @@ export class Overview {
 
   /** @type {(event: KeyboardEvent) => void} */
   #onKey(event) {
-    const { data, heads, isAlone, say } = this.#stores;
+    const { data, heads, isStandalone, say } = this.#stores;
     const { reading } = data;
     if (isPress(event)) {
       heads.open(heads.cursor);
       event.preventDefault();
     }
-    const isPlain = !event.ctrlKey && !event.metaKey && !isAlone;
+    const isPlain = !event.ctrlKey && !event.metaKey && !isStandalone;
     if (event.key === "c" && isPlain) heads.compare(heads.cursor);
     if (event.key === "x" && isPlain) {
       heads.toggleOff(heads.cursor);

@@ -58,13 +58,13 @@ export class Preview {
   /** @type {(head: number) => void} */
   #drawRecipe(head) {
     const { data, look, heads, stage } = this.#stores;
-    const recipes = data.mode ? null : data.recipes; // recipes do not apply to heads that have moved
+    const recipes = data.ablation ? null : data.recipes; // recipes do not apply to heads that have moved
     this.#remainderButton.setAttribute("aria-pressed", String(stage.view.shown === UNEXPLAINED));
     const key = JSON.stringify([
       data.reading.key,
       look.theme,
       head,
-      !!data.mode,
+      !!data.ablation,
       recipes?.heads[head],
       recipes?.here?.[head],
     ]);
@@ -131,10 +131,10 @@ export class Ranking {
     const details = this.box.closest("details");
     if (details) details.ontoggle = () => this.draw();
     if (details && !details.open) return;
-    const { data, stage, visible, isAlone } = this.#stores;
+    const { data, stage, visible, isStandalone } = this.#stores;
     const { reading } = data;
     const { view } = stage;
-    const link = view.link || suggestLink(reading, visible.opened, visible.axes, visible.findPinned());
+    const link = view.link || suggestLink(reading, visible.opened, visible.axes, visible.findPinnedSpot());
     this.#drawMenus(link, computeUnits(reading, { ...view, special: "keep", side: "all" }));
     const ranked = link && rankHeads(reading, { ...view, link });
     this.#drawList(ranked || []);
@@ -143,7 +143,9 @@ export class Ranking {
       ? `Show the first ${SHORT_LIST}`
       : `Show all ${reading.layers * reading.heads}`;
     this.#note.hidden = !!ranked;
-    const waiting = isAlone ? "This file contains only some heads, so they cannot be ranked." : "Ranking all heads…";
+    const waiting = isStandalone
+      ? "This file contains only some heads, so they cannot be ranked."
+      : "Ranking all heads…";
     this.#note.textContent = link ? waiting : "Choose two words to rank the heads by the link between them.";
   }
 

@@ -17,7 +17,7 @@ import { formatHead } from "../reading.js";
  * @property {boolean} active
  */
 
-/** @typedef {{ kinds: Record<string, number>, on: string[], measured: boolean, ofHead: Map<number, Role[]> }} Roles */
+/** @typedef {{ kinds: Record<string, number>, on: string[], measured: boolean, byHead: Map<number, Role[]> }} Roles */
 
 /** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} Turn a head shown on a first visit */
 
@@ -29,7 +29,8 @@ import { formatHead } from "../reading.js";
  */
 
 /**
- * The server's data about roles of heads, with the step of the tour and the number of heads opened by the search.
+ * The server's facts about heads: roles, findings, recipes, heads that are off, the step of the tour, and the number of
+ * heads opened by the search.
  *
  * @typedef {object} HeadRoles
  * @property {Record<string, number>} kinds
@@ -55,13 +56,13 @@ import { formatHead } from "../reading.js";
  * @typedef {{ off: number[], moved: (number | null)[] }} Mode
  */
 
-// Index roles by head. Return {kinds: role → index among the colours, on: names of the corpora, ofHead: head → its
+// Index roles by head. Return {kinds: role → index among the colours, on: names of the corpora, byHead: head → its
 // roles, strongest first}.
 /** @type {(headRoles: Pick<HeadRoles, "kinds" | "on" | "measured" | "roles">) => Roles} */
 export function indexByHead({ kinds, on, measured, roles }) {
-  const ofHead = new Map();
-  for (const role of roles) ofHead.set(role.head, [...(ofHead.get(role.head) ?? []), role]);
-  return { kinds, on, measured, ofHead };
+  const byHead = new Map();
+  for (const role of roles) byHead.set(role.head, [...(byHead.get(role.head) ?? []), role]);
+  return { kinds, on, measured, byHead };
 }
 
 /** @type {(roles: Roles, role: string, colours: string[]) => string} */
@@ -72,7 +73,7 @@ const hasKind = (list, kind) => list.some((role) => role.role === kind);
 // Count the heads that have each kind of role.
 /** @type {(roles: Roles) => [string, number][]} */
 export function countKinds(roles) {
-  const lists = [...roles.ofHead.values()];
+  const lists = [...roles.byHead.values()];
   const counts = Object.keys(roles.kinds).map((kind) => ({
     kind,
     n: lists.filter((list) => hasKind(list, kind)).length,
@@ -92,9 +93,9 @@ const makeGlyph = (name) => make("b", { class: `glyph ${name}` });
  *   HTMLElement, colours: string[]) => HTMLElement[]}
  */
 function drawBadges(roles, count, kindFilter, placeOnHead, colours) {
-  const heads = Array.from({ length: count }, (_, head) => head).filter((head) => kindFilter || roles.ofHead.has(head));
+  const heads = Array.from({ length: count }, (_, head) => head).filter((head) => kindFilter || roles.byHead.has(head));
   return heads.map((head) => {
-    const headRoles = roles.ofHead.get(head) ?? [];
+    const headRoles = roles.byHead.get(head) ?? [];
     const first = headRoles.find((role) => !kindFilter || role.role === kindFilter);
     const box = placeOnHead(make("b", { class: kindFilter && !first ? "badges off" : "badges" }), head);
     const kinds = [...new Set([...(first ? [first] : []), ...headRoles].map(({ role }) => role))];
@@ -188,10 +189,10 @@ export class RoleSwitch {
   // Draw the switch, the legend and the filter. Return the marks for the grid; [] while roles are hidden.
   /** @type {(placeOnHead: (box: HTMLElement, head: number) => HTMLElement) => HTMLElement[]} */
   draw(placeOnHead) {
-    const { data, stage, heads, look, isAlone } = this.#stores;
+    const { data, stage, heads, look, isStandalone } = this.#stores;
     const { reading, roles } = data;
-    this.unmeasured.hidden = roles.measured || isAlone;
-    this.box.hidden = !roles.ofHead.size;
+    this.unmeasured.hidden = roles.measured || isStandalone;
+    this.box.hidden = !roles.byHead.size;
     this.#checkbox.checked = stage.view.roles;
     this.kinds.hidden = this.legend.hidden = this.box.hidden || !stage.view.roles;
     if (this.kinds.hidden) return [];
@@ -232,8 +233,8 @@ export class Chips {
   // tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
   #makeChip(role, id) {
-    const { data, stage, look, isAlone } = this.#stores;
-    const hint = isAlone ? [] : [make("i", {}, " Tap again for its card.")];
+    const { data, stage, look, isStandalone } = this.#stores;
+    const hint = isStandalone ? [] : [make("i", {}, " Tap again for its card.")];
     const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, ...hint);
     const box = make("span", { class: "chip" });
     let isTouch = false;
@@ -245,7 +246,7 @@ export class Chips {
         "aria-describedby": id,
         onpointerdown: (/** @type {PointerEvent} */ event) => (isTouch = event.pointerType === "touch"),
         onclick: () => {
-          if (isAlone)
+          if (isStandalone)
             box.classList.toggle("open"); // there are no cards
           else if (isTouch && !box.classList.contains("open")) box.classList.add("open");
           else stage.send("card", formatHead(data.reading, role.head));

@@ -9,7 +9,7 @@ import { Keyboard, Legend } from "./keyboard.js";
 import { watchLesson } from "./lesson.js";
 import { HeadLinks } from "./links.js";
 import { markHiddenSides, markOpenPage, findWideBoxes } from "./navigation.js";
-import { coverCharts } from "./squares.js";
+import { addChartOverlays } from "./squares.js";
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 
 // ---- Charts in the page's colours ---------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Scheme {
     legend.restore();
     keyboard.restore();
     speakFormulas(document);
-    coverCharts();
+    addChartOverlays();
     links.arrive();
     arrival.follow();
     for (const box of findWideBoxes()) {

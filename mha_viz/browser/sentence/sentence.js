@@ -21,7 +21,7 @@ import {
 /** @import { Arcs } from "./arched.js" */
 /** @import { Example, SentenceData } from "./fields.js" */
 
-const onPage = /** @type {{ mhaVizBows?: Arcs }} */ (globalThis); // set by the explorer, perhaps earlier
+const sharedGlobals = /** @type {{ mhaVizArcs?: Arcs }} */ (globalThis); // set by the explorer, perhaps earlier
 
 class Sentence {
   #data = /** @type {Partial<SentenceData>} */ ({});
@@ -46,16 +46,16 @@ class Sentence {
     root.replaceChildren(this.#part.all);
     this.#drawHistory();
     this.#onArcs();
-    document.addEventListener("mha-bows", this.#onArcs);
+    document.addEventListener("mha-arcs", this.#onArcs);
     window.addEventListener("popstate", this.#onHistory);
   }
 
   stop() {
-    document.removeEventListener("mha-bows", this.#onArcs);
+    document.removeEventListener("mha-arcs", this.#onArcs);
     window.removeEventListener("popstate", this.#onHistory);
   }
 
-  #onArcs = () => onPage.mhaVizBows && this.#arcField.setArcs(onPage.mhaVizBows);
+  #onArcs = () => sharedGlobals.mhaVizArcs && this.#arcField.setArcs(sharedGlobals.mhaVizArcs);
 
   #onHistory = () => {
     for (const field of Object.values(this.#fields)) {

@@ -29,11 +29,10 @@ from mha_viz.figures.charts.chart import (
     SeriesTexts,
 )
 from mha_viz.figures.drawing.theme import Theme, format_rgba
-from mha_viz.figures.layout.frames import HeadMatrix
+from mha_viz.figures.layout.player_data import RELATION_COLOURS, HeadMatrix
 from mha_viz.numerals import decimal
 
 MAX_LABELLED_HEADS = 8  # maximum number of heads whose cells have room for their numbers
-RELATION_COLOURS = (1, 2)  # indices into Theme.heads
 
 Array = npt.NDArray[Any]
 
@@ -119,8 +118,8 @@ def draw_accuracies(
     """
     wrapped_names = [escape(name).replace(" ", "<br>", 1) for name in names]
     series = list[Series]()
-    for number, label in enumerate(labels):
-        values, colour = accuracies[:, number], theme.heads[(*RELATION_COLOURS, 0)[number]]
+    for index, label in enumerate(labels):
+        values, colour = accuracies[:, index], theme.heads[RELATION_COLOURS[index]]
         texts: SeriesTexts = {"name": label, "hover": f"%{{x}}, {label}: %{{y:.1%}}"}
         curve_or_bars = (
             chart.Line(wrapped_names, values, colour, point=9, **texts)
@@ -167,7 +166,7 @@ def draw_importance(values: Array, order: Array, theme: Theme) -> Chart:
 
 
 def draw_head_comparison(matrix: HeadMatrix, step_index: int, theme: Theme) -> Chart:
-    """Draw a comparison of every two heads at the recorded step number ``step_index``, in the colours of the player."""
+    """Draw a comparison of each pair of heads at the recorded step ``step_index``, in the colours of the player."""
     values = matrix.values[step_index].astype(np.float64)
     names = [f"H{head}" for head in range(len(values))]
     scale = theme.ramp[::-1] if matrix.colours == "share" else theme.signed

@@ -37,7 +37,7 @@ def render_png(drawing: Drawing, dpi: int = 300) -> bytes:
     # Snapping rectangles and pictures to whole pixels makes lines between cells equally sharp, and drawing much faster.
     snapped_drawing = replace(drawing, marks=tuple(_snap_mark(mark, dpi / 72) for mark in drawing.marks))
     raster = resvg_py.svg_to_bytes(
-        svg_string=render_svg(snapped_drawing, width * height // MIN_CELL_PIXELS, is_crisp=True).decode(),
+        svg_string=render_svg(snapped_drawing, width * height // MIN_CELL_PIXELS, for_rasterising=True).decode(),
         width=width,
         height=height,
         dpi=96,

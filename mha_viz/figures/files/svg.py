@@ -1,4 +1,4 @@
-"""Write a drawing as SVG: text stays text, and a few cells stay rectangles.
+"""Write a drawing as SVG: text stays text, and maps with few cells stay vector shapes; larger ones become pictures.
 
 Nothing in the file can run or make requests.
 """
@@ -24,17 +24,19 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 MAX_EDITABLE_CELLS = 1_000  # maximum number of cells that are drawn as rectangles; above that, they are one picture
 FALLBACK_FONTS = ("Helvetica Neue", "Arial")  # less than a tenth wider than the screen's font
 PICTURE_PIXELS = 256  # target size of the longer side of a picture of cells, pixels
-FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot contain
+FORBIDDEN_CHARACTERS = re.compile(
+    "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)  # characters that XML cannot contain
 
 for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
     Tree.register_namespace(_prefix, _name)
 
 
-def render_svg(drawing: Drawing, max_editable: int = MAX_EDITABLE_CELLS, is_crisp: bool = False) -> bytes:
+def render_svg(drawing: Drawing, max_editable_cells: int = MAX_EDITABLE_CELLS, for_rasterising: bool = False) -> bytes:
     """Return the drawing as an SVG file; lengths are points.
 
-    Pictures of up to ``max_editable`` cells are drawn as shapes. ``is_crisp``: for rasterising, whether filled
-    rectangles have sharp edges and all cells of one colour are one shape.
+    Pictures of up to ``max_editable_cells`` cells are drawn as shapes. With ``for_rasterising``, filled rectangles have
+    crisp edges, and cells are drawn as one path per colour instead of as separate rectangles.
     """
     width, height = _format_number(drawing.width), _format_number(drawing.height)
     size = {"width": f"{width}pt", "height": f"{height}pt", "viewBox": f"0 0 {width} {height}"}
@@ -44,9 +46,9 @@ def render_svg(drawing: Drawing, max_editable: int = MAX_EDITABLE_CELLS, is_cris
     _add_metadata(root, drawing)
     if drawing.background:
         Tree.SubElement(root, _qualify(SVG, "rect"), {"width": width, "height": height, "fill": drawing.background})
-    group = Tree.SubElement(root, _qualify(SVG, "g"), {"font-family": list_font_families(drawing), "fill": "none"})
+    group = Tree.SubElement(root, _qualify(SVG, "g"), {"font-family": format_font_families(drawing), "fill": "none"})
     for mark in drawing.marks:
-        _add_mark(group, mark, max_editable, is_crisp)
+        _add_mark(group, mark, max_editable_cells, for_rasterising)
     content: bytes = Tree.tostring(root, "utf-8", xml_declaration=True)
     return content + b"\n"
 
@@ -54,15 +56,15 @@ def render_svg(drawing: Drawing, max_editable: int = MAX_EDITABLE_CELLS, is_cris
 def _add_metadata(root: Tree.Element, drawing: Drawing) -> None:
     """Add caption and settings as Dublin Core, which reference managers and image databases read."""
     rdf = Tree.SubElement(Tree.SubElement(root, _qualify(SVG, "metadata")), _qualify(RDF, "RDF"))
-    about = Tree.SubElement(rdf, _qualify(RDF, "Description"), {_qualify(RDF, "about"): ""})
-    Tree.SubElement(about, _qualify(DUBLIN_CORE, "creator")).text = "mha_viz"
-    Tree.SubElement(about, _qualify(DUBLIN_CORE, "description")).text = _clean_xml(drawing.full_caption)
+    description = Tree.SubElement(rdf, _qualify(RDF, "Description"), {_qualify(RDF, "about"): ""})
+    Tree.SubElement(description, _qualify(DUBLIN_CORE, "creator")).text = "mha_viz"
+    Tree.SubElement(description, _qualify(DUBLIN_CORE, "description")).text = _clean_xml(drawing.full_caption)
     for name, value in drawing.about.items():
-        Tree.SubElement(about, _qualify(DUBLIN_CORE, "subject")).text = _clean_xml(f"{name}: {value}")
+        Tree.SubElement(description, _qualify(DUBLIN_CORE, "subject")).text = _clean_xml(f"{name}: {value}")
 
 
-def list_font_families(drawing: Drawing) -> str:
-    """Return the font families of a drawing's text, in order of preference.
+def format_font_families(drawing: Drawing) -> str:
+    """Return the CSS list of font families for a drawing's text, in order of preference.
 
     These are the screen's font, fonts of similar width, the fonts that the texts need on this machine, and any
     sans-serif font.
@@ -75,7 +77,7 @@ def list_font_families(drawing: Drawing) -> str:
     return ", ".join([*(f"'{_clean_xml(name.replace(chr(39), ''))}'" for name in names), "sans-serif"])
 
 
-def _add_mark(group: Tree.Element, mark: Mark, max_editable: int, is_crisp: bool) -> None:
+def _add_mark(group: Tree.Element, mark: Mark, max_editable_cells: int, for_rasterising: bool) -> None:
     if isinstance(mark, Text):
         _add_text(group, mark)
     elif isinstance(mark, Curve):
@@ -96,11 +98,11 @@ def _add_mark(group: Tree.Element, mark: Mark, max_editable: int, is_crisp: bool
         if mark.stroke:
             style |= {"stroke": mark.stroke, "stroke-width": _format_number(mark.stroke_width)}
             style |= _opacity_attributes(mark.opacity, "stroke")
-        elif is_crisp:
+        elif for_rasterising:
             style |= {"shape-rendering": "crispEdges"}
         Tree.SubElement(group, _qualify(SVG, "rect"), {**_box_attributes(mark), **style})
-    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= max_editable:
-        (_add_areas if is_crisp else _add_rectangles)(group, mark)
+    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= max_editable_cells:
+        (_add_colour_paths if for_rasterising else _add_rectangles)(group, mark)
     else:
         picture = {"href": f"data:image/png;base64,{_encode_png(mark)}", "preserveAspectRatio": "none"}
         rendering = {"image-rendering": "optimizeSpeed", "style": "image-rendering:pixelated"}
@@ -136,7 +138,10 @@ def _add_text(group: Tree.Element, mark: Text) -> None:
 
 
 def embed_direction(text: str) -> str:
-    """Mark a mixed text that begins right to left as such, so that its full stop is on the left, as on screen."""
+    """Wrap mixed-direction text that begins right to left in an embedding, so that its full stop is on the left.
+
+    Other text is returned unchanged.
+    """
     directions = [kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")]
     is_mixed = any(unicodedata.bidirectional(c) not in ("R", "AL", "NSM") for c in text)
     return f"\u202b{text}\u202c" if directions and directions[0] != "L" and is_mixed else text
@@ -159,22 +164,22 @@ def _add_rectangles(group: Tree.Element, mark: CellPicture) -> None:
             c += count
 
 
-def _add_areas(group: Tree.Element, mark: CellPicture) -> None:
+def _add_colour_paths(group: Tree.Element, mark: CellPicture) -> None:
     """Add one path per colour.
 
-    This takes less than half the time of one rectangle per cell, which only editing would need.
+    This is more than twice as fast as one rectangle per cell; separate rectangles matter only for editing.
     """
     rows, cols = mark.pixels.shape[:2]
     width, height = mark.width / cols, mark.height / rows
-    colours, colour_index = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)
-    cells: list[list[str]] = [[] for _ in colours]
+    colours, colour_indices = np.unique(mark.pixels.reshape(-1, 3), axis=0, return_inverse=True)
+    subpaths: list[list[str]] = [[] for _ in colours]
     width_text, height_text = (f"{length + 0.0005:.3f}" for length in (width, height))  # rounded up, to leave no gaps
-    cell = f"h{width_text}v{height_text}h-{width_text}z"
-    for i, colour in enumerate(colour_index.reshape(-1).tolist()):
-        cells[colour].append(f"M{mark.x + i % cols * width:.3f} {mark.y + i // cols * height:.3f}{cell}")
-    areas = Tree.SubElement(group, _qualify(SVG, "g"), {"shape-rendering": "crispEdges"})
-    for colour, paths in zip(colours.tolist(), cells, strict=True):
-        Tree.SubElement(areas, _qualify(SVG, "path"), {"d": "".join(paths), "fill": "#" + bytes(colour).hex()})
+    outline = f"h{width_text}v{height_text}h-{width_text}z"
+    for i, colour_index in enumerate(colour_indices.reshape(-1).tolist()):
+        subpaths[colour_index].append(f"M{mark.x + i % cols * width:.3f} {mark.y + i // cols * height:.3f}{outline}")
+    cells = Tree.SubElement(group, _qualify(SVG, "g"), {"shape-rendering": "crispEdges"})
+    for rgb, paths in zip(colours.tolist(), subpaths, strict=True):
+        Tree.SubElement(cells, _qualify(SVG, "path"), {"d": "".join(paths), "fill": "#" + bytes(rgb).hex()})
 
 
 def magnify(pixels: Pixels) -> Pixels:
@@ -211,4 +216,4 @@ def _qualify(namespace: str, name: str) -> str:
 
 
 def _clean_xml(text: str) -> str:
-    return FORBIDDEN.sub("\ufffd", text)
+    return FORBIDDEN_CHARACTERS.sub("\ufffd", text)

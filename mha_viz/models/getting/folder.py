@@ -30,7 +30,7 @@ from mha_viz.models.families import (
 )
 from mha_viz.models.getting import pipeline
 from mha_viz.models.getting.catalog import Model
-from mha_viz.models.getting.storage import INDEX, WEIGHTS
+from mha_viz.models.getting.storage import INDEX_FILE, WEIGHTS_FILE
 from mha_viz.quotes import quote
 from mha_viz.request import PARTS
 
@@ -47,7 +47,7 @@ TOKENIZERS = (  # any one of these sets of files is enough
 )
 SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "source.spm", "target.spm"})
 SETTINGS = frozenset({"config.json", "generation_config.json", "tokenizer_config.json", "added_tokens.json"})
-_CHECKED_FILES = SETTINGS.union({WEIGHTS, INDEX}, *TOKENIZERS)
+_CHECKED_FILES = SETTINGS.union({WEIGHTS_FILE, INDEX_FILE}, *TOKENIZERS)
 MAX_CONFIG_BYTES = 1_000_000
 MAX_TOKENIZER_BYTES = 64_000_000
 _MAX_HEADER_BYTES = 4_000_000  # enough for about 40,000 tensors, which take 0.15 s and 26 MB to read
@@ -393,15 +393,15 @@ def has_tokenizer(names: Collection[str]) -> bool:
 
 def list_weight_files(folder: Path, label: str) -> list[Path]:
     """Return the safetensors files that transformers will read: one file, or the shards that the index names."""
-    if (folder / WEIGHTS).is_file():
-        return [folder / WEIGHTS]
-    if not (folder / INDEX).is_file():
+    if (folder / WEIGHTS_FILE).is_file():
+        return [folder / WEIGHTS_FILE]
+    if not (folder / INDEX_FILE).is_file():
         raise make_no_safetensors_error(label)
-    shards = read_object(folder / INDEX, _MAX_INDEX_BYTES, label).get("weight_map")
+    shards = read_object(folder / INDEX_FILE, _MAX_INDEX_BYTES, label).get("weight_map")
     files = shards.values() if isinstance(shards, dict) else ()
     names = set(files) if all(isinstance(name, str) and SHARD.fullmatch(name) for name in files) else set()
     if not names:
-        raise ModelBroken(f"{label}: {INDEX} does not list the files of the weights.", "Get the file again.")
+        raise ModelBroken(f"{label}: {INDEX_FILE} does not list the files of the weights.", "Get the file again.")
     missing = sorted(n for n in names if not (folder / n).is_file())
     if missing:
         raise ModelBroken(f"{label}: {missing[0]} is missing.", "Get the folder again.")
@@ -465,6 +465,6 @@ def make_no_tokenizer_error(label: str) -> ModelUnsupported:
 def make_no_safetensors_error(label: str) -> ModelUnsupported:
     """Return the error for a model without weights as safetensors."""
     return ModelUnsupported(
-        f"{label} has no {WEIGHTS}; older weight files can run code and are never opened here.",
+        f"{label} has no {WEIGHTS_FILE}; older weight files can run code and are never opened here.",
         "Choose a model with safetensors, or convert it and choose the folder.",
     )

@@ -58,7 +58,7 @@ from mha_viz.models.getting.refusals import (
     make_too_slow_error,
     make_unknown_error,
 )
-from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, find_model_storage, find_snapshot
+from mha_viz.models.getting.storage import INDEX_FILE, MAIN_BRANCH, WEIGHTS_FILE, find_model_storage, find_snapshot
 from mha_viz.process.children import Bounds, run
 
 SIZE_SETTING = budget.MODEL_SETTING
@@ -91,7 +91,7 @@ def find_local_folder(model: Model) -> Path | None:
     if model.kind == "bundled":
         folder = _find_bundled_folder(model.path)
         with _bundle_lock:
-            if not digests.match_files(folder, {WEIGHTS: BUNDLE_SHA256[model.path]}):
+            if not digests.match_files(folder, {WEIGHTS_FILE: BUNDLE_SHA256[model.path]}):
                 problem = f"The weights in the package {model.path} are damaged."
                 raise ModelBroken(problem, f"{_install_instruction(model.path)} --force-reinstall")
         return folder
@@ -267,7 +267,7 @@ def _download(model: Model, state: _DownloadState) -> Path:
         digests.write(partial, digests_by_name)
         run_inspector(partial, model)
         state.record_progress()
-        return _publish(partial, model_folder, listing.commit, model.revision or MAIN)
+        return _publish(partial, model_folder, listing.commit, model.revision or MAIN_BRANCH)
 
 
 def _list_files(model: Model, state: _DownloadState) -> _Listing:
@@ -311,7 +311,9 @@ def _choose_files(names: Collection[str], label: str) -> list[str]:
     if not has_tokenizer(names):
         raise make_no_tokenizer_error(label)
     shards = sorted(n for n in names if SHARD.fullmatch(n))
-    weights = [WEIGHTS] if WEIGHTS in names else [INDEX, *shards] if INDEX in names and shards else []
+    weights = (
+        [WEIGHTS_FILE] if WEIGHTS_FILE in names else [INDEX_FILE, *shards] if INDEX_FILE in names and shards else []
+    )
     if not weights:
         raise make_no_safetensors_error(label)
     return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
@@ -348,7 +350,7 @@ def _publish(partial: Path, model_folder: Path, commit: str, revision: str) -> P
     """
     folder, reference = model_folder / "snapshots" / commit, model_folder / "refs" / revision
     files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
-    reference_file = partial / MAIN
+    reference_file = partial / MAIN_BRANCH
     reference_file.write_text(commit, encoding="ascii")  # do everything that needs disk space before the first move
     budget.write_note(model_folder, commit, [path.name for path in files], partial / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)

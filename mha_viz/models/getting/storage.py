@@ -9,9 +9,9 @@ import os
 import re
 from pathlib import Path
 
-MAIN = "main"  # the branch used when no revision is given
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
+MAIN_BRANCH = "main"  # the branch used when no revision is given
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -43,13 +43,14 @@ def find_snapshot(hub_id: str, revision: str = "") -> Path | None:
     model_folder = find_model_storage(hub_id)
     try:
         is_commit = COMMIT.fullmatch(revision) is not None
-        commit = (
-            revision if is_commit else (model_folder / "refs" / (revision or MAIN)).read_text(encoding="ascii").strip()
-        )
+        reference = model_folder / "refs" / (revision or MAIN_BRANCH)
+        commit = revision if is_commit else reference.read_text(encoding="ascii").strip()
         if COMMIT.fullmatch(commit) is None:
             return None
         folder = model_folder / "snapshots" / commit
-        is_complete = (folder / "config.json").is_file() and any((folder / name).is_file() for name in (WEIGHTS, INDEX))
+        is_complete = (folder / "config.json").is_file() and any(
+            (folder / name).is_file() for name in (WEIGHTS_FILE, INDEX_FILE)
+        )
         return folder if is_complete else None
     except (OSError, ValueError):
         return None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from mha_viz.models.reading.properties import read_config_number
+from mha_viz.models.reading.properties import read_config_int
 
 MAX_TARGET_TOKENS = 64  # maximum number of tokens in a generated target
 
@@ -55,7 +55,7 @@ def _is_list(value: object) -> bool:
 
 def _keep_valid_token(model: Any, value: object) -> int | None:
     """Return the token if the model has it, else None."""
-    return value if type(value) is int and 0 <= value < read_config_number(model.config, "vocab_size") else None
+    return value if type(value) is int and 0 <= value < read_config_int(model.config, "vocab_size") else None
 
 
 def generate_greedily(model: Any, source: torch.Tensor, settings: GenerationSettings, max_tokens: int) -> list[int]:

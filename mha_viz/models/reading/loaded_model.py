@@ -22,10 +22,10 @@ from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.properties import (
     DType,
     compute_piece_limit,
-    compute_weights_digest,
+    identify_weights,
     parse_device,
     parse_dtype,
-    read_config_number,
+    read_config_int,
 )
 from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer, convert_panics
 from mha_viz.process import is_out_of_memory
@@ -54,7 +54,7 @@ class LoadedModel(ABC):
         self.layers, self.heads = shape
         self.layer_numbers = list_layers(self.layers)  # used in the names of heads
         self.has_sinks = False  # whether learned sinks take a share of each row
-        self.d_model = int(read_config_number(config, "hidden_size"))
+        self.d_model = int(read_config_int(config, "hidden_size"))
         self.limit = compute_piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
@@ -120,7 +120,7 @@ class LoadedModel(ABC):
         try:
             with convert_panics(name):
                 model = cls._load_prepared(
-                    folder, name, revision or compute_weights_digest(folder), device, parse_dtype(dtype)
+                    folder, name, revision or identify_weights(folder), device, parse_dtype(dtype)
                 )
                 model.folder = folder
         except MhaVizError:

@@ -1,4 +1,4 @@
-"""Determine properties of a model and of its files: device, number type, limit and digest."""
+"""Determine properties of a model and its files: device, dtype, maximum text length and identifier of the weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mha_viz.request import DTYPES
 DType: TypeAlias = "str | torch.dtype | np.dtype[Any] | type[np.generic]"
 MAX_PIECES = 1024  # more pieces cannot be drawn
 BYTES_PER_WEIGHT = 4  # bytes per attention weight
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # −1 (XLNet) or no entry: no limit
+_POSITION_LIMIT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len")  # −1 (XLNet) or no entry: no limit
 
 
 def parse_device(device: str) -> torch.device:
@@ -48,13 +48,13 @@ def parse_dtype(dtype: DType) -> torch.dtype:
     return torch_type
 
 
-def read_config_number(config: Any, number: str) -> int:
-    """Return a number of a config, or of its decoder if each stack has a config of its own."""
-    value = getattr(config, number, None)
-    return int(getattr(config.decoder, number) if value is None else value)
+def read_config_int(config: Any, key: str) -> int:
+    """Return the integer ``key`` of a config, or of its decoder's config if each stack has a config of its own."""
+    value = getattr(config, key, None)
+    return int(getattr(config.decoder, key) if value is None else value)
 
 
-def compute_weights_digest(folder: Path) -> str:
+def identify_weights(folder: Path) -> str:
     """Return an identifier of the weights.
 
     It is the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of the files.
@@ -68,17 +68,18 @@ def compute_weights_digest(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def compute_piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
+def compute_piece_limit(model: Any, tokenizer: Any, head_count: int) -> int:
     """Return the maximum number of pieces in a text.
 
-    It is the number of positions of the model, reduced if the weights of all its ``heads`` would exceed
-    MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A BigBird with sparse
-    attention computes full attention up to its blocks (704 pieces in the published models), and beyond that something
-    without a weight for every pair. Raises SettingError.
+    It is the number of positions of the model, reduced if the attention weights of its heads, ``head_count`` over all
+    layers, would exceed MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A
+    BigBird with sparse attention computes full attention up to its blocks (704 pieces in the published models); for
+    longer texts it uses sparse attention, which has no weight for some pairs. Raises SettingError if MHA_VIZ_WEIGHTS_MB
+    is invalid.
     """
     config = model.config
-    parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
-    numbers = [getattr(part, entry, None) for part in parts for entry in _POSITIONS]
+    configs = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
+    numbers = [getattr(stack_config, key, None) for stack_config in configs for key in _POSITION_LIMIT_KEYS]
     positions = min((number for number in numbers if type(number) is int and number > 0), default=MAX_PIECES)
     position_table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
     padding = getattr(position_table, "padding_idx", None)
@@ -86,5 +87,5 @@ def compute_piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
         positions -= int(padding) + 1
     if getattr(config, "attention_type", "") == "block_sparse":
         positions = min(positions, (5 + 2 * config.num_random_blocks) * config.block_size)
-    max_by_memory = math.isqrt(budget.read_megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES_PER_WEIGHT * heads))
+    max_by_memory = math.isqrt(budget.read_megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES_PER_WEIGHT * head_count))
     return min(MAX_PIECES, max_by_memory, int(positions), int(tokenizer.model_max_length))

@@ -1,8 +1,8 @@
 """Measure cases over a corpus with the workers of a cluster.
 
 The cases are the same, in the same order, as in one process; sums are equal up to rounding. The cases of each part are
-stored under a digest of everything they depend on. Unless they depend on the numbers of their sentences, that does not
-include the part's place in the corpus.
+stored under a digest of everything that they depend on. The digest includes the part's offset in the corpus only if the
+cases depend on sentence numbers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mha_viz.study.cluster.layout import Layout, Part, read_part_corpus
 from mha_viz.study.run import Progress
 
 
-class PartCases(NamedTuple):
-    """A measure whose result is the cases of a part of a corpus.
+class CaseMeasure(NamedTuple):
+    """Measures the cases of a part of a corpus, for :mod:`mha_viz.study.cluster.tasks`.
 
     Stored cases have no documents, and their sentences are numbered within the part.
     """
@@ -35,14 +35,15 @@ class PartCases(NamedTuple):
         """Count the sentences of the part that are read."""
         return count_every(self.kind.step, part.sentences, part.first)
 
-    def depends_on(self, part: Part) -> list[object]:
+    def list_dependencies(self, part: Part) -> list[object]:
         """Return everything that the cases depend on besides the model.
 
-        They depend on the sentences before the part only if cases depend on sentence numbers, or if not all sentences
-        are read.
+        The part's offset in the corpus counts only if cases depend on sentence numbers, or if not every sentence is
+        read.
         """
         version, *settings = self.kind.definition(part.first % self.kind.step)
-        return [version, part.shard.digest, part.kind, settings, part.first if self.kind.depends_on_position else None]
+        offset = part.first if self.kind.depends_on_position else None
+        return [version, part.shard.digest, part.file_format, settings, offset]
 
     def measure_part(self, model: tasks.WorkerModel, part: Part) -> Cases:
         """Measure the cases of a part as if it were the whole corpus."""
@@ -56,19 +57,19 @@ class PartCases(NamedTuple):
         return read_cases(path, key)
 
 
-def measure_part_cases(task: tasks.PartTask) -> Cases:
-    """Return the cases of a part, with the documents and numbers that their sentences have in the corpus.
+def run_part_task(task: tasks.PartTask) -> Cases:
+    """Read or measure the cases of a part; give their sentences the documents and numbers that they have in the corpus.
 
     Raises the errors of the measure.
     """
     cases, part = tasks.measure(task), task.part
     assert isinstance(cases, Cases)
-    documents = list_documents(part)
-    return replace(cases, units=[(documents[index], part.first + index) for _, index in cases.units])
+    sentence_documents = list_documents(part)
+    return replace(cases, units=[(sentence_documents[index], part.first + index) for _, index in cases.units])
 
 
 def list_documents(part: Part) -> list[str]:
-    """Return the document of each sentence of a part."""
+    """Return the name of the document of each sentence of a part."""
     return [name for name, count in part.documents for _ in range(count)]
 
 
@@ -85,20 +86,23 @@ class ClusterRun:
         self._kind, self._folder, self.cases = kind, folder, Cases()
 
     def iter_progress(self) -> Generator[Progress, None, None]:
-        """Add the cases of one part at a time. Raises ClusterError, and the errors of the tasks."""
-        self._cluster.folder, part_cases = self._folder, PartCases(self._kind)
-        parts = [part for part in self._layout.parts if part_cases.count_sentences(part)]
-        part_tasks = self._cluster.make_tasks(self._encoder, parts, part_cases)
-        reporter = ProgressReporter(sum(map(part_cases.count_sentences, parts)))
-        for arrival in self._cluster.iter_arrivals(measure_part_cases, [(task,) for task in part_tasks]):
+        """Add the cases of each part as it finishes, and yield the progress after each.
+
+        Raises ClusterError, and the errors of the tasks.
+        """
+        self._cluster.folder, measure = self._folder, CaseMeasure(self._kind)
+        parts = [part for part in self._layout.parts if measure.count_sentences(part)]
+        part_tasks = self._cluster.make_tasks(self._encoder, parts, measure)
+        reporter = ProgressReporter(sum(map(measure.count_sentences, parts)))
+        for arrival in self._cluster.iter_arrivals(run_part_task, [(task,) for task in part_tasks]):
             for cases in arrival.results:
                 self.cases.add(cases)
                 self.cases = self._kind.reduce(self.cases)
-            yield self._cluster.report(reporter, arrival.future, part_cases.count_sentences(parts[arrival.call_index]))
+            yield self._cluster.report(reporter, arrival.future, measure.count_sentences(parts[arrival.call_index]))
         warn_unsaved(self.cases.unsaved)
 
-    def forget(self) -> None:
-        """Keep the files of parts, because later measurements read them."""
+    def discard_partial_results(self) -> None:
+        """Do nothing: later measurements read the files of parts."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class ClusterCorpus:
 
     @classmethod
     def from_source(cls, cluster: ClusterEngine, source: Any) -> ClusterCorpus:
-        """Open the corpus of a source or a layout. Raises CorpusError and ClusterError."""
+        """Open a corpus. ``source`` is its layout, or what names it. Raises CorpusError and ClusterError."""
         layout = source if isinstance(source, Layout) else cluster.open(source)
         return cls(cluster, layout, layout.corpus)
 
@@ -122,7 +126,7 @@ class ClusterCorpus:
 
     @property
     def documents(self) -> list[str]:
-        """The document of each sentence."""
+        """The name of the document of each sentence."""
         return [document for part in self.layout.parts for document in list_documents(part)]
 
     @property
@@ -131,11 +135,11 @@ class ClusterCorpus:
         return self.layout.relations
 
     def sentences(self, numbers: Sequence[int]) -> list[Sentence]:
-        """Let workers read the sentences with these numbers."""
+        """Return the sentences with these numbers, read by workers."""
         return [*self.cluster.read_sentences(self.layout, [(number, number) for number in numbers])]
 
     def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> ClusterRun:
-        """Return a measurement by the workers."""
+        """Return a measurement by the workers, which has not started."""
         return ClusterRun(self.cluster, encoder, self.layout, kind, folder)
 
     def open(self, source: Any) -> ClusterCorpus:

@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
     Attributes:
         shard: the shard.
-        kind: the format of its file.
+        file_format: the format of its file.
         start: the lines and sentences before it in its file, and its first document.
         number: its place among the shards.
         first: the number of its first sentence.
@@ -63,7 +63,7 @@ class Part(NamedTuple):
     """
 
     shard: Shard
-    kind: str
+    file_format: str
     start: PartStart
     number: int
     first: int
@@ -74,7 +74,8 @@ class Part(NamedTuple):
     @property
     def content(self) -> tuple[object, ...]:
         """Everything that its sentences, and the lines about left-out text, depend on."""
-        return self.shard.digest, self.kind, self.start, self.documents, self.multi_file and Path(self.shard.path).name
+        file_name = self.multi_file and Path(self.shard.path).name
+        return self.shard.digest, self.file_format, self.start, self.documents, file_name
 
 
 class Layout(NamedTuple):
@@ -204,7 +205,7 @@ def _iter_parts(
 def read_part_corpus(part: Part) -> Corpus:
     """Read the sentences of a part. Raises CorpusError."""
     name = strip_compression(Path(part.shard.path))
-    corpus = read_part(read_shard(part.shard), part.kind, name, part.start)
+    corpus = read_part(read_shard(part.shard), part.file_format, name, part.start)
     lines = tuple(f"{name}, {line}" if part.multi_file else line for line in corpus.left_out)
     documents = (name for name, count in part.documents for _ in range(count))
     pairs = zip(corpus.sentences, documents, strict=True)

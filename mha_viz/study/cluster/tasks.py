@@ -58,7 +58,7 @@ class PartResult(Protocol):
 class Measure(Protocol):
     """The interface of a measure that is computed on each part of a corpus."""
 
-    def depends_on(self, part: Part) -> list[object]:
+    def list_dependencies(self, part: Part) -> list[object]:
         """Return everything that the result depends on besides the model, as JSON values."""
 
     def measure_part(self, model: WorkerModel, part: Part) -> PartResult:
@@ -79,7 +79,9 @@ class PartTask(NamedTuple):
     @property
     def key(self) -> str:
         """The digest of everything that the result depends on."""
-        return digest_values([__version__, self.model.name, self.model.revision, self.measure.depends_on(self.part)])
+        return digest_values(
+            [__version__, self.model.name, self.model.revision, self.measure.list_dependencies(self.part)]
+        )
 
 
 def measure(task: PartTask) -> PartResult:
@@ -106,7 +108,7 @@ class PartSums(NamedTuple):
     batch: int
     kind: SumKind = PROFILE_SUMS
 
-    def depends_on(self, part: Part) -> list[object]:
+    def list_dependencies(self, part: Part) -> list[object]:
         """Return everything that the sums depend on besides the model: the part, and its place in the corpus."""
         return [FORMAT, SEED, self.passes, *part.content, part.number, part.first, *self.kind.definition()]
 

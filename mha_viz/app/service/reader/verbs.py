@@ -137,9 +137,9 @@ def patch_outputs(models: Models, request: Request, to: str = "", side: str = ""
 
 def prepare_question(models: Models, request: Request) -> Question:
     """Return the question of a request, with its word looked up in the model's vocabulary."""
-    from mha_viz.study.one_text import question_of
+    from mha_viz.study.one_text import build_question
 
-    return question_of(_get_model(models, request), request)
+    return build_question(_get_model(models, request), request)
 
 
 def continue_text(models: Models, request: Request, words: int, continuation: Continuation, steps: int) -> Continuation:

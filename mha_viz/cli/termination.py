@@ -1,6 +1,6 @@
-"""End commands: the exit code of each family of errors, and Ctrl-C.
+"""Exit codes of commands, and handling of Ctrl-C.
 
-After Ctrl-C, a command ends with code 130 and a sentence on what was kept and how to continue.
+After Ctrl-C, a command ends with code 130 and a sentence that says what was kept and how to continue.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from mha_viz.cli.terminal import one_line
 from mha_viz.errors import MhaVizError
 from mha_viz.files import list_unchanged
 
-RETRY_SECONDS = 0.05  # after this time, an interrupt that Python swallowed is raised again
+RETRY_SECONDS = 0.05  # after this time, an interrupt that Python could not raise is sent again
 ALL_WRITTEN = "Everything was written."
 OUTPUT_OPTIONS = ("out", "all_heads", "live")  # options that name the output of a command
 PARTIAL_PATTERNS = (".*.npz", ".parts/*")  # partial results inside an output folder (study.run, study.cluster.engine)
 SIBLING_PATTERNS = (".{}.parts", ".{}.sums")  # folders with partial results, next to an output file
-FAULT, USAGE, NOT_FOUND, NETWORK, BAD_INPUT, STOPPED = 1, 2, 3, 4, 5, 130
+# Exit codes
+INTERNAL_ERROR, USAGE, NOT_FOUND, NETWORK, BAD_INPUT, STOPPED = 1, 2, 3, 4, 5, 130
 
-MEANINGS = {
+EXIT_CODE_MEANINGS = {
     0: "done",
-    FAULT: "an internal error",
+    INTERNAL_ERROR: "an internal error",
     USAGE: "usage: an option, value, format or path that cannot be used",
     NOT_FOUND: "not found: a model, a step, a head or a file that does not exist",
     NETWORK: "network: the Hub or a cluster cannot be reached, or stopped answering",
     BAD_INPUT: "bad input: a text, a corpus or a model that cannot be read",
     STOPPED: "stopped with Ctrl-C",
 }
-_CODES: dict[type[BaseException], int] = {
+_EXIT_CODES: dict[type[BaseException], int] = {
     errors.SettingError: USAGE,
     errors.ClusterMissing: USAGE,
     errors.ClusterError: NETWORK,
@@ -63,20 +64,20 @@ _CODES: dict[type[BaseException], int] = {
 class InterruptHandler:
     """Handles Ctrl-C while a command runs.
 
-    ``pressed`` stays True even if a library swallows the KeyboardInterrupt. If Python itself swallows the exception,
-    because it occurs where none can be raised, the handler raises it again a moment later.
+    ``is_interrupted`` stays True even if a library swallows the KeyboardInterrupt. If the exception occurs where Python
+    can only report it, as in a finaliser or a callback, the handler sends the interrupt again a moment later.
     """
 
     def __init__(self) -> None:
-        self.pressed = False
+        self.is_interrupted = False
         self._old_hook: Any = None
 
     def __enter__(self) -> InterruptHandler:
         is_main_thread = threading.current_thread() is threading.main_thread()
         if is_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._old_hook = sys.unraisablehook
-            sys.unraisablehook = self._raise_again
-            signal.signal(signal.SIGINT, self._press)
+            sys.unraisablehook = self._on_unraisable
+            signal.signal(signal.SIGINT, self._on_sigint)
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -91,37 +92,37 @@ class InterruptHandler:
         with suppress(OSError, ValueError):  # stderr is closed
             print(f"mha-viz: Stopped. {one_line(message)}", file=sys.stderr, flush=True)
 
-    def _press(self, _number: int, _frame: FrameType | None) -> None:
-        self.pressed = True
+    def _on_sigint(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_interrupted = True
         raise KeyboardInterrupt
 
-    def _raise_again(self, unraisable: Any) -> None:
+    def _on_unraisable(self, unraisable: Any) -> None:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._old_hook(unraisable)
         else:
-            timer = threading.Timer(RETRY_SECONDS, _interrupt)
+            timer = threading.Timer(RETRY_SECONDS, _send_sigint)
             timer.daemon = True
             timer.start()
 
 
-def _interrupt() -> None:
-    if hasattr(signal, "pthread_kill"):  # also ends a wait
+def _send_sigint() -> None:
+    if hasattr(signal, "pthread_kill"):  # unlike interrupt_main, also wakes a blocking system call
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
         interrupt_main()
 
 
-def describe_kept(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
+def describe_kept_output(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
     """Say what a stopped command has kept, and how to continue.
 
-    ``record`` holds the files that it wrote (``files.record_writes``). File times are not used, because the clock
-    may have been set in the meantime.
+    ``record`` maps each file that the command wrote to its inode number (:func:`mha_viz.files.record_writes`).
+    File times are not used, because the clock may have been set in the meantime.
     """
     outputs = [value for name in OUTPUT_OPTIONS if (value := getattr(args, name, None)) not in (None, "", "-")]
     paths = [Path(value) for value in outputs]
     for path in paths:
         for folder in _iter_partial_folders(path):
-            return f"What was measured is in {folder}; run the same command again to continue."
+            return describe_partial_results(folder)
     for path in paths:
         if not list_unchanged(record, path):
             continue
@@ -131,8 +132,16 @@ def describe_kept(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
     return "Nothing was written; run the same command again to start over."
 
 
+def describe_partial_results(folder: Path) -> str:
+    """Say where a stopped command has kept its partial results, and how to continue."""
+    return f"Partial results are in {folder}; run the same command again to continue."
+
+
 def _iter_partial_folders(path: Path) -> Iterator[Path]:
-    """Yield the folders with partial results for the tables in a folder (or in folders below it), or for a file."""
+    """Yield the folders that hold partial results for the output ``path``.
+
+    They are hidden folders beside ``path`` and, if it is an output folder with partial results in it, ``path`` itself.
+    """
     for pattern in SIBLING_PATTERNS:
         folder = path.with_name(pattern.format(path.name)) if path.name else path
         if folder.is_dir() and any(folder.iterdir()):
@@ -143,12 +152,12 @@ def _iter_partial_folders(path: Path) -> Iterator[Path]:
 
 
 def end_process(code: int) -> NoReturn:
-    """End this process with a code, as Python does, but without finalising its modules.
+    """End this process with an exit code, as Python does, but without finalising its modules.
 
     With large libraries, finalising takes long and ignores signals.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt_exit if code != STOPPED else signal.SIG_IGN)
+        signal.signal(signal.SIGINT, _exit_on_sigint if code != STOPPED else signal.SIG_IGN)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
@@ -159,17 +168,17 @@ def end_process(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _interrupt_exit(_number: int, _frame: FrameType | None) -> None:
+def _exit_on_sigint(_number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):
         os.write(2, f"mha-viz: Stopped. {ALL_WRITTEN}\n".encode())
     os._exit(STOPPED)
 
 
 def find_exit_code(error: MhaVizError) -> int:
-    """Return the exit code for an error: that of its nearest base class with a code, or 1."""
-    return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), FAULT)
+    """Return the exit code of an error: that of its nearest base class in ``_EXIT_CODES``, or INTERNAL_ERROR."""
+    return next((_EXIT_CODES[kind] for kind in type(error).__mro__ if kind in _EXIT_CODES), INTERNAL_ERROR)
 
 
 def format_exit_codes() -> str:
     """Return the table of exit codes, for a help text."""
-    return "exit codes:\n" + "".join(f"  {code:<5}{meaning}\n" for code, meaning in MEANINGS.items())
+    return "exit codes:\n" + "".join(f"  {code:<5}{meaning}\n" for code, meaning in EXIT_CODE_MEANINGS.items())

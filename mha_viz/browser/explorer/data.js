@@ -1,4 +1,4 @@
-// The data of the explorer: a reading, facts about its heads, and the visible part.
+// The data of the explorer: a reading, facts about its heads, and the state that is drawn.
 import { computeBlock, computeShades, computeUnits } from "../geometry.js";
 import { getSignColours, getTypedPart } from "../ink.js";
 import { makeLinks } from "../links.js";
@@ -21,46 +21,50 @@ import { indexByHead } from "./roles.js";
 const CACHE_BYTES = 64e6; // for the matrices of heads opened earlier
 
 /**
- * How a new reading differs from the last one. `isViewReplaced`: the server has changed the view
- * in the address.
+ * How a new reading differs from the last one. `isNewTourStep`: the tour has moved on. `hasSameTokens`: it has the same
+ * text, model and number of heads. `isViewReplaced`: the server has changed the view in the address.
  *
- * @typedef {{ isSame: boolean, isOfSameTokens: boolean, isStep: boolean, isViewReplaced: boolean }} Received
+ * @typedef {{ isSame: boolean, hasSameTokens: boolean, isNewTourStep: boolean, isViewReplaced: boolean }} ReadingChange
  */
 
-const NOWHERE = /** @type {Elsewhere} */ ({ head: -1, cases: [] }); // as in files
+const NO_CASES = /** @type {Elsewhere} */ ({ head: -1, cases: [] }); // also the default in exported files
 
 export class ReadingData {
   reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // null until data arrive
   roles = indexByHead({ kinds: {}, on: [], measured: false, roles: [] });
   tour = ""; // the step of the tour, as sent by the server
-  opened = 0; // how many times the server has opened a head by itself
-  unusual = /** @type {Finding[]} */ ([]); // findings about this text
-  turns = /** @type {Turn[]} */ ([]); // the heads shown in turn on a first visit
-  mode = /** @type {Mode | null} */ (null); // the heads switched off and their effects; null outside that mode
-  elsewhere = NOWHERE; // other sentences in which the open head plays its role
+  opened = 0; // how many times the server has opened a head by itself, as sent by the server
+  findings = /** @type {Finding[]} */ ([]); // findings about this text
+  showcaseHeads = /** @type {Turn[]} */ ([]); // the heads shown in turn on a first visit
+  ablation = /** @type {Mode | null} */ (null); // the heads switched off and their effects; null if all are on
+  otherCases = NO_CASES; // other sentences in which the open head plays its role
   recipes = /** @type {Recipes | null} */ (null); // null for models without recipes
   arrows = /** @type {Arrow[] | null} */ (null); // null unless requested
-  explains = false; // the server explains links
-  quiet = false; // the strongest link would reveal an answer
+  canExplainLinks = false; // whether the server explains links
+  quiet = false; // whether the strongest link is hidden, because it would reveal an answer
 
-  // Receive a reading, as an object or as bytes, and the roles of its heads. Keep the matrices of `open` heads.
-  /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null, open: () => number[]) => Received} */
-  receive(data, headRoles, open) {
+  // Receive a reading, as an object or as bytes, and facts about its heads. Keep the matrices of open heads. Return
+  // what has changed.
+  /**
+   * @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null, getOpenHeads: () => number[]) =>
+   *   ReadingChange}
+   */
+  receive(data, headRoles, getOpenHeads) {
     const newReading = data instanceof Uint8Array ? unpack(data) : data;
     const { reading } = this;
-    const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
-    const isOther = (/** @type {"opened" | "quiet"} */ name) => !!headRoles && headRoles[name] !== this[name];
-    const isViewReplaced = isStep || isOther("opened") || isOther("quiet");
+    const isNewTourStep = !!headRoles?.tour && headRoles.tour !== this.tour;
+    const hasChanged = (/** @type {"opened" | "quiet"} */ name) => !!headRoles && headRoles[name] !== this[name];
+    const isViewReplaced = isNewTourStep || hasChanged("opened") || hasChanged("quiet");
     if (headRoles) {
       const {
         tour,
         opened,
         quiet,
-        unusual,
-        turns,
-        off,
-        elsewhere = NOWHERE,
-        explains = false,
+        unusual: findings,
+        turns: showcaseHeads,
+        off: ablation,
+        elsewhere: otherCases = NO_CASES,
+        explains: canExplainLinks = false,
         recipes,
         arrows,
       } = headRoles;
@@ -69,45 +73,45 @@ export class ReadingData {
         tour,
         opened,
         quiet,
-        unusual,
-        turns,
-        mode: off,
-        elsewhere,
-        explains,
+        findings,
+        showcaseHeads,
+        ablation,
+        otherCases,
+        canExplainLinks,
         recipes,
         arrows,
       });
     }
     const isSame = reading?.key === newReading.key;
-    const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
+    const hasSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
       (name) => reading?.[name] === newReading[name],
     );
-    if (isSame) keepMatrices(reading, newReading, open());
+    if (isSame) mergeMatrices(reading, newReading, getOpenHeads());
     else this.reading = newReading;
-    return { isSame, isOfSameTokens, isStep, isViewReplaced };
+    return { isSame, hasSameTokens, isNewTourStep, isViewReplaced };
   }
 }
 
-// Add the matrices of another part of the current reading; drop the oldest if the cache is full.
-/** @type {(reading: Reading, next: Reading, open: number[]) => void} */
-function keepMatrices(reading, next, open) {
+// Add the matrices of further heads of the current reading. If the cache is full, drop the oldest, but no open heads.
+/** @type {(reading: Reading, next: Reading, openHeads: number[]) => void} */
+function mergeMatrices(reading, next, openHeads) {
   if (next.link) reading.link = next.link;
   for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
   const room = Math.max(24, CACHE_BYTES / (4 * reading.n * getKeys(reading).n));
   for (const head of reading.matrices.keys()) {
     if (reading.matrices.size <= room) break;
-    if (!open.includes(head)) reading.matrices.delete(head);
+    if (!openHeads.includes(head)) reading.matrices.delete(head);
   }
 }
 
-// ---- The visible part ---------------------------------------------------------------------------------------
+// ---- The visible state --------------------------------------------------------------------------------------
 
 // Compute the rows, columns and open heads of a view, cached until it changes, and the pinned spot.
 
-/** @typedef {{ key: string, reading: Reading, rowsKey: string, axes: Axes, heads: ShownHead[] }} Derived */
+/** @typedef {{ key: string, reading: Reading, rowsKey: string, axes: Axes, heads: ShownHead[] }} DrawnState */
 
-export class VisiblePart {
-  #derived = /** @type {Derived | null} */ (null);
+export class VisibleState {
+  #state = /** @type {DrawnState | null} */ (null);
   #data;
   #stage;
   #look;
@@ -120,11 +124,11 @@ export class VisiblePart {
   }
 
   get axes() {
-    return this.#derive().axes;
+    return this.#update().axes;
   }
 
   get heads() {
-    return this.#derive().heads;
+    return this.#update().heads;
   }
 
   // Return the head named above the drawings; undefined while its weights are loading.
@@ -132,27 +136,27 @@ export class VisiblePart {
     return this.heads.find(({ head }) => head === this.#stage.view.head);
   }
 
-  #derive() {
+  #update() {
     const { reading } = this.#data;
     const { view } = this.#stage;
-    const { links, scale } = view;
+    const { links: linkSetting, scale } = view;
     const loadedHeads = listDrawnHeads(view).filter((head) => reading.matrices.has(head));
     const key = JSON.stringify([serializeSettings(view, "explorer"), loadedHeads, this.#look.theme]);
-    if (this.#derived?.key === key && this.#derived.reading === reading) return this.#derived;
+    if (this.#state?.key === key && this.#state.reading === reading) return this.#state;
     const rowsKey = serializeSettings(view, "explorer", STRENGTH_SETTINGS);
     const axes = this.#getAxes(rowsKey);
     const headsWithoutLinks = loadedHeads.map((head) => this.#makeHead(head, axes));
-    const parts = headsWithoutLinks.map(({ part }) => part);
-    const lines = makeLinks(parts, axes, links, scale);
-    const heads = headsWithoutLinks.map((head, i) => ({ ...head, ...lines[i] }));
-    return (this.#derived = { key, reading, rowsKey, axes, heads });
+    const blocks = headsWithoutLinks.map(({ part }) => part);
+    const links = makeLinks(blocks, axes, linkSetting, scale);
+    const heads = headsWithoutLinks.map((head, i) => ({ ...head, ...links[i] }));
+    return (this.#state = { key, reading, rowsKey, axes, heads });
   }
 
   // Return the rows and columns: the same objects while they are unchanged, so that cached measurements stay valid.
   /** @type {(rowsKey: string) => Axes} */
   #getAxes(rowsKey) {
     const { reading } = this.#data;
-    const previous = this.#derived;
+    const previous = this.#state;
     return previous?.reading === reading && previous.rowsKey === rowsKey
       ? previous.axes
       : computeUnits(reading, this.#stage.view);
@@ -165,15 +169,15 @@ export class VisiblePart {
     const look = this.#look;
     const part = computeBlock(reading, head, view, axes);
     const dash = getHeadDash(look, view, head);
-    const signs = reading.signed ? getSignColours(look) : { colour: getHeadColour(look, reading, head) };
-    return { head, dash, part, shade: computeShades(part, view.scale), ...signs };
+    const colours = reading.signed ? getSignColours(look) : { colour: getHeadColour(look, reading, head) };
+    return { head, dash, part, shade: computeShades(part, view.scale), ...colours };
   }
 
   // Return the pinned spot, or null if its tokens are not shown.
-  findPinned() {
+  findPinnedSpot() {
     const { pin } = this.#stage.view;
-    if (!pin || !this.#derived) return null;
-    const { rows, cols } = this.#derived.axes;
+    if (!pin || !this.#state) return null;
+    const { rows, cols } = this.#state.axes;
     /** @type {(list: Unit[], token: number | null) => number | null} */
     const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
     const spot = /** @type {Spot} */ ({ row: find(rows, pin.query), col: find(cols, pin.key) });
@@ -191,47 +195,47 @@ export class VisiblePart {
 
 // ---- Arcs under the sentence --------------------------------------------------------------------------------
 
-const onPage = /** @type {{ mhaVizBows?: Arcs }} */ (globalThis);
+const sharedGlobals = /** @type {{ mhaVizArcs?: Arcs }} */ (globalThis);
 const MIN_WEIGHT = 0.1; // the smallest weight drawn as an arc
 const MAX_WORDS = 64; // maximum number of words of a sentence with arcs
 
 // Whether the sentence above can have arcs: it needs attention weights, and keys from the same text.
 /** @type {(stores: Stores) => boolean} */
-export function hasArcs({ visible, data, isAlone }) {
+export function hasArcs({ visible, data, isStandalone }) {
   const { rows, cols } = visible.axes;
-  return !isAlone && !data.reading.quantity && rows.length === cols.length && rows.length <= MAX_WORDS;
+  return !isStandalone && !data.reading.quantity && rows.length === cols.length && rows.length <= MAX_WORDS;
 }
 
 // Publish the open head's weights between the words of the text for the sentence component, which draws them as arcs
-// and may load later. If a word is pinned, publish only its weights. `says`: a description of the head.
-/** @type {(stores: Stores, says: string) => void} */
-export function publishArcs(stores, says) {
-  const { visible, data, isAlone } = stores;
-  if (isAlone || !visible.opened) return;
+// and may load later. If a word is pinned, publish only its weights. `description` is of the head.
+/** @type {(stores: Stores, description: string) => void} */
+export function publishArcs(stores, description) {
+  const { visible, data, isStandalone } = stores;
+  if (isStandalone || !visible.opened) return;
   const { rows } = visible.axes;
   const { part, colour, head } = visible.opened;
-  const ordinary = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
-  const spot = visible.findPinned() ?? { row: null, col: null };
+  const wordRows = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
+  const spot = visible.findPinnedSpot() ?? { row: null, col: null };
   /** @type {(row: number, col: number) => boolean} */
   const isShown = (row, col) => (spot.row === null || spot.row === row) && (spot.col === null || spot.col === col);
   /** @type {[number, number, number][]} */
-  const links = [];
-  ordinary.forEach((row, from) =>
-    ordinary.forEach((col, to) => {
+  const arcs = [];
+  wordRows.forEach((row, from) =>
+    wordRows.forEach((col, to) => {
       const weight = part.w[row * part.C + col];
-      if (row !== col && weight >= MIN_WEIGHT && isShown(row, col)) links.push([from, to, weight]);
+      if (row !== col && weight >= MIN_WEIGHT && isShown(row, col)) arcs.push([from, to, weight]);
     }),
   );
-  const roleWords = data.roles.ofHead
+  const roleWords = data.roles.byHead
     .get(head)
     ?.find(({ active }) => active)
     ?.words.split(/[,.] /)[0];
   const name = formatMapName(data.reading, head);
-  onPage.mhaVizBows = {
-    words: ordinary.map((i) => getTypedPart(rows[i].text)),
-    links,
+  sharedGlobals.mhaVizArcs = {
+    words: wordRows.map((i) => getTypedPart(rows[i].text)),
+    links: arcs,
     colour,
-    says: says || (roleWords ? `${name}: ${roleWords}` : name),
+    says: description || (roleWords ? `${name}: ${roleWords}` : name),
   };
-  document.dispatchEvent(new Event("mha-bows"));
+  document.dispatchEvent(new Event("mha-arcs"));
 }

@@ -1,7 +1,7 @@
 // The explorer's data over several messages.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ReadingData } from "../../mha_viz/browser/explorer/read.js";
+import { ReadingData } from "../../mha_viz/browser/explorer/data.js";
 import { makePacket } from "./made.mjs";
 
 // Make the bytes of a reading of one token with these heads; its only weight is 1.
@@ -29,15 +29,15 @@ test("a new reading replaces the last one; equal tokens are recognized", () => {
     data.receive(bytes([0]), null, () => []),
     {
       isSame: false,
-      isOfSameTokens: false,
-      isStep: false,
+      hasSameTokens: false,
+      isNewTourStep: false,
       isViewReplaced: false,
     },
   );
   const next = data.receive(bytes([1], { key: "other" }), null, () => []);
-  assert.deepEqual([next.isSame, next.isOfSameTokens, data.reading.key], [false, true, "other"]);
+  assert.deepEqual([next.isSame, next.hasSameTokens, data.reading.key], [false, true, "other"]);
   assert.deepEqual([...data.reading.matrices.keys()], [1]);
-  assert.equal(data.receive(bytes([1], { of: "another text", key: "third" }), null, () => []).isOfSameTokens, false);
+  assert.equal(data.receive(bytes([1], { of: "another text", key: "third" }), null, () => []).hasSameTokens, false);
 });
 
 test("matrices of the same reading are added; the oldest are dropped, except for open heads", () => {
@@ -58,11 +58,11 @@ test("a tour step, a head opened by the server and a hidden answer each replace 
   receive({});
   assert.ok(data.roles.measured && data.quiet);
   const step = receive({ tour: "1" });
-  assert.deepEqual([step.isStep, step.isViewReplaced], [true, true]);
+  assert.deepEqual([step.isNewTourStep, step.isViewReplaced], [true, true]);
   const same = receive({ tour: "1" });
-  assert.deepEqual([same.isStep, same.isViewReplaced], [false, false]);
+  assert.deepEqual([same.isNewTourStep, same.isViewReplaced], [false, false]);
   const opened = receive({ tour: "1", opened: 1 });
-  assert.deepEqual([opened.isStep, opened.isViewReplaced], [false, true]);
+  assert.deepEqual([opened.isNewTourStep, opened.isViewReplaced], [false, true]);
   const shown = receive({ tour: "1", opened: 1, quiet: false });
   const hidden = receive({ tour: "1", opened: 1 });
   assert.deepEqual(

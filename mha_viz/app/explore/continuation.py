@@ -21,14 +21,14 @@ from mha_viz.errors import MhaVizError, TextError
 from mha_viz.models.getting import catalog
 from mha_viz.request import Request
 
-LENGTHS = (4, 8, 16, 32)  # words
-# Session keys: the control, and the requested continuation.
-LENGTH_KEY, REQUEST_KEY = "words_to_write", "continue_wanted"
+WORD_COUNTS = (4, 8, 16, 32)
+# Session keys: the control, and ((model name, text), words) of a continuation that was asked for.
+WORD_COUNT_KEY, PENDING_KEY = "words_to_write", "continue_wanted"
 STEPS_PER_CALL = 4  # subwords that the model writes before it checks again whether anybody is waiting
 
 
 def show_continue_button(url: Url) -> None:
-    """Show the button that continues the text, if the model can.
+    """Show the button that continues the text, if the model can. After a click, continue the text and rerun the page.
 
     The model must be causal, its files must be on this machine, and there must be only one text.
     """
@@ -40,15 +40,15 @@ def show_continue_button(url: Url) -> None:
     with report_errors(show_error), st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
         st.button("Let the model continue", key="continue_text", on_click=_on_continue)
         st.selectbox(
-            "Words to write", LENGTHS, index=1, key=LENGTH_KEY, width=140, label_visibility="collapsed",
+            "Words to write", WORD_COUNTS, index=1, key=WORD_COUNT_KEY, width=140, label_visibility="collapsed",
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
         progress = st.empty()  # created in every run, so that the elements below do not move while the model writes
-    continue_request = st.session_state.pop(REQUEST_KEY, None)
-    if continue_request is not None and continue_request[0] == (model.name, url.text):
+    pending_text, words = st.session_state.pop(PENDING_KEY, (None, 0))
+    if pending_text == (model.name, url.text):
         with report_errors(show_error):
             with progress:
-                changes = _write_words(model, url, continue_request[1])
+                changes = _write_words(model, url, words)
             if changes:
                 address.go(**dict.fromkeys(address.TEXT_PARAMETERS) | changes)
                 st.rerun()
@@ -66,15 +66,16 @@ def _find_writer(url: Url) -> catalog.Model | None:
 @report_errors()
 def _on_continue() -> None:
     """Request words from the model; they are written once the page is drawn, where progress can be shown."""
-    url, words = address.get_url(), st.session_state.get(LENGTH_KEY)
-    if words in LENGTHS:
-        st.session_state[REQUEST_KEY] = (read_model(url.location).name, url.text), words
+    url, words = address.get_url(), st.session_state.get(WORD_COUNT_KEY)
+    if words in WORD_COUNTS:
+        st.session_state[PENDING_KEY] = (read_model(url.location).name, url.text), words
 
 
 def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
-    """Let the model write words after the text, shown as they appear, and return the URL parameters of the longer text.
+    """Let the model write words after the text, with a progress bar, and return the URL parameters of the longer text.
 
-    Empty if the model ends the text. Another click stops it. Raises TextError, and the model's errors.
+    Return {} if the model writes nothing. Clicking the button again stops the model. Raises TextError, and the model's
+    errors.
     """
     request = Request(model.name, url.text, prefix=url.location.request.prefix)
     state, label = Continuation(), f"{escape_markdown(model.label)} is writing"
@@ -99,11 +100,11 @@ def mark_written_text(page: PageReading) -> PageReading:
     If the URL does not say that the model wrote any of it, return the reading unchanged.
     """
     container = st.container()  # created in every run, so that the drawing below does not move
-    length = page.url.location.written_characters
-    if not length or not page.is_requested:
+    written_characters = page.url.location.written_characters
+    if not written_characters or not page.is_requested:
         return page
-    marked_attention = mark_written(page.attention, length)
+    marked_attention = mark_written(page.attention, written_characters)
     if marked_attention is not page.attention:
         with container:
-            show_remark(f"Written by the model: “{marked_attention.queries.text[-length:].strip()}”")
+            show_remark(f"Written by the model: “{marked_attention.queries.text[-written_characters:].strip()}”")
     return replace(page, attention=marked_attention)

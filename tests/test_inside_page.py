@@ -256,9 +256,14 @@ def test_the_picture_has_the_numbers_of_every_stage(minilm: Encoder) -> None:
     assert picture["score"]["scaled"] == decimal(float(trace.scaled[1, 10, 2]))
     assert picture["score"]["is_masked"] is False
     why = {bar["name"]: bar["number"] for bar in picture["score"]["why"]}
-    assert sum(why.values()) == pytest.approx(float(minilm.score_parts(SENTENCE, "L3H1", 10, 2).above_mean.sum()))
+    above = float(minilm.score_parts(SENTENCE, "L3H1", 10, 2).above_mean.sum())
+    assert sum(why.values()) == pytest.approx(above)
+    assert picture["score"]["above"] == decimal(above)
     assert [share["weight"] for share in picture["shares"]] == pytest.approx(trace.weights[1, 10].tolist())
     assert [row["name"] for row in picture["moved"]] == ["animal", "[CLS]", "it", "street", "sum"]
+    moved = np.array([*(trace.weights[1, 10, key] * trace.v[1, key] for key in (2, 0, 10, 8)), trace.context[1, 10]])
+    cells = np.array([row["cells"] for row in picture["moved"]])
+    assert (abs(cells - 100 * moved / abs(moved).max()) <= 0.5 + 1e-3).all(), "one scale for all rows"
     output = mv.explain_output(minilm, SENTENCE, "L3H1", 10)
     assert [bar["number"] for bar in picture["layer"]] == pytest.approx(output.heads.tolist(), abs=1e-6)
     assert picture["written"]["key"]["towards"] == list(output.written[2].towards)
@@ -481,7 +486,7 @@ def test_the_softmax_without_the_division_is_not_called_the_model_s(minilm: Enco
     assert r"$$\mathrm{softmax}\left(q k^\top\right)" in page_text
     assert f"would give **{without:.1%}** of its attention" in page_text
     assert f"in the model it gives {share:.1%}" in page_text
-    assert "Explore, and the stages after this, show the model itself." in page_text
+    assert "The picture above and Explore show the model itself." in page_text
 
 
 @pytest.mark.parametrize("divided", [True, False])
@@ -609,6 +614,23 @@ def test_a_pin_of_explore_is_taken_over() -> None:
     assert [page.at.selectbox(key=f"inside_{name}").value for name in ("q", "k")] == [3, 5]
     page = visit(head="L2H0", pin="k5", q="4")
     assert [page.at.selectbox(key=f"inside_{name}").value for name in ("q", "k")] == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "query"),
+    [("toy", "The girl smiles because [MASK] sings .", 5), ("repeater", "dog river anna dog", 3)],
+)
+def test_the_page_begins_where_the_model_predicts_a_word(model: str, text: str, query: int) -> None:
+    assert visit(model=model, text=text).at.selectbox(key="inside_q").value == query
+    assert visit(model=model, text=text, q="2").at.selectbox(key="inside_q").value == 2
+
+
+def test_a_link_that_is_only_partly_there_is_not_shown_in_part() -> None:
+    page = visit(text="Dogs bark.", head="L3H1", q="10", k="2")
+    assert "Ignored in this link: q=10; the strongest link is shown." in page.said
+    strongest = visit(text="Dogs bark.", head="L3H1")
+    values = [[one.at.selectbox(key=f"inside_{name}").value for name in ("q", "k")] for one in (page, strongest)]
+    assert values[0] == values[1]
 
 
 def test_another_sentence_forgets_the_tokens() -> None:

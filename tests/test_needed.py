@@ -161,7 +161,10 @@ def test_heads_are_found_by_the_pairs_that_need_them() -> None:
     assert nothing is not None
     assert (nothing.title, nothing.answers, nothing.note) == ("Needed for seen word", (), head_search.NONE_NEEDED)
     assert head_search.find_by_need("needed for breakfast", needs) is None
-    assert head_search.find_by_need("agreement", needs) is head_search.find_by_need("needed", {}) is None
+    assert head_search.find_by_need("agreement", needs) is None
+    unmeasured = head_search.find_by_need("needed for agreement", {})
+    assert unmeasured is not None
+    assert unmeasured.note == "Sentence pairs were not measured with this model."
 
 
 def test_reports_say_what_is_needed_where_it_was_measured() -> None:

@@ -86,7 +86,7 @@ def show_head(url: Url) -> None:
 def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]:
     """Show the picture of the head and the open stage. Return the stage's charts."""
     attention = page.attention
-    query, key = _choose_pair(page, head)
+    query, key = _choose_pair(page, head, _find_answer_position(trace))
     name = _read_stage_name()
     tokens = choose_tokens(trace, head.head, query, key)
     output, parts = _explain(page, head, query), partial(_ask_model, page, verbs.split_scores, head, query)
@@ -161,7 +161,7 @@ def _explain(page: PageReading, head: Head, query: int) -> HeadOutput | str:
 def _ask_for_answer(page: PageReading, trace: Trace, head: Head, query: int) -> Answer | None:
     """Return the model's answer at the query, with and without the head; None if it predicts nothing there."""
     is_last = trace.causal and query == trace.n - 1
-    if not is_last and not MASK_NAME.fullmatch(trace.text.tokens[query].text):
+    if not is_last and not _is_masked(trace, query):
         return None
     answer_request = replace(page.plain_request, place=None if is_last else query)
     with suppress(MhaVizError):
@@ -169,6 +169,17 @@ def _ask_for_answer(page: PageReading, trace: Trace, head: Head, query: int) -> 
         answer: Answer = _ask(page, verbs.answer_question, replace(answer_request.with_question(question), off=(head,)))
         return answer
     return None
+
+
+def _is_masked(trace: Trace, token: int) -> bool:
+    """Return whether a token is the one that a masked model predicts."""
+    return MASK_NAME.fullmatch(trace.text.tokens[token].text) is not None
+
+
+def _find_answer_position(trace: Trace) -> int | None:
+    """Return the masked token or, if there is none, the last token of a causal model; None for other models."""
+    masked = (token for token in range(trace.n) if _is_masked(trace, token))
+    return next(masked, trace.n - 1 if trace.causal else None)
 
 
 def _try_to_ask(ask: Callable[[], Any]) -> Any:
@@ -181,8 +192,11 @@ def _try_to_ask(ask: Callable[[], Any]) -> Any:
 # ---- The query and the key ----------------------------------------------------------------------------------
 
 
-def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
-    """Return query and key: those in the URL, else those pinned in Explore, else the head's strongest link."""
+def _choose_pair(page: PageReading, head: Head, answer_position: int | None) -> tuple[int, int]:
+    """Return query and key: those in the URL, else those pinned in Explore, else the head's strongest link.
+
+    That link begins where the model predicts a word, if it does.
+    """
     n, parameters = len(page.attention.text), page.url.parameters
     ignored_parameters = [
         f"{name}={parameters[name][:20]}"
@@ -198,12 +212,14 @@ def _choose_pair(page: PageReading, head: Head) -> tuple[int, int]:
         else []
     )
     report_ignored(ignored_parameters, "the strongest link")
+    if ignored_parameters:
+        return find_strongest_link(page.attention, head, answer_position, None)
     tokens = (
         (_parse_token(parameters.get(name), n), _parse_token(pinned, n))
         for name, pinned in zip("qk", pinned_tokens, strict=True)
     )
     query, key = (pinned if linked is None else linked for linked, pinned in tokens)
-    return find_strongest_link(page.attention, head, query, key)
+    return find_strongest_link(page.attention, head, answer_position if query is key is None else query, key)
 
 
 def find_strongest_link(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:

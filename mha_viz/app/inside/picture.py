@@ -33,10 +33,12 @@ def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None)
     weights = trace.weights[head, query]
     q_row, k_row = _make_row(f"q of {names[0]}", q), _make_row(f"k of {names[1]}", k)
     strongest_keys = [*np.argsort(-weights, kind="stable")[:MAX_KEYS]]
+    moved = {int(token): weights[token] * trace.v[head, token] for token in strongest_keys if weights[token] > 0}
+    mixed = trace.context[head, query]
+    longest = max(float(np.abs(vector).max(initial=0)) for vector in (*moved.values(), mixed))  # of one scale for all
     moved_rows = [
-        _make_row(_shorten(trace, int(token)), weights[token] * trace.v[head, token], percent(float(weights[token])))
-        for token in strongest_keys
-        if weights[token] > 0
+        _make_row(_shorten(trace, token), vector, percent(float(weights[token])), longest)
+        for token, vector in moved.items()
     ]
     is_seen, score = not trace.mask[query, key], float(trace.scores[head, query, key])
     return {
@@ -50,11 +52,12 @@ def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None)
             "is_masked": not is_seen,
             "scale": f"÷ √{trace.d_k}" if trace.has_standard_scaling else f"× {trace.scaling:.2g}",
             "why": [] if parts is None else _sum_reasons(parts),
+            "above": "" if parts is None else decimal(float(parts.above_mean.sum())),
         },
         "shares": [
             {"token": token, "name": _shorten(trace, token), "weight": float(weights[token])} for token in o.tokens
         ],
-        "moved": [*moved_rows, _make_row("sum", trace.context[head, query])],
+        "moved": [*moved_rows, _make_row("sum", mixed, "", longest)],
         "layer": _list_shares(compute_links(trace, head, query).heads),
         "written": output if isinstance(output, str) else _describe_words(output, key),
         "answer": [] if answer is None else _list_answers(answer),
@@ -66,12 +69,12 @@ def _shorten(trace: Trace, token: int) -> str:
     return trace.text.tokens[token].drawn[:16]
 
 
-def _make_row(name: str, numbers: _Vector, value: str = "") -> dict[str, Any]:
-    """Return a vector as a row of shades, −100 to 100 of its largest number."""
+def _make_row(name: str, numbers: _Vector, value: str = "", largest: float | None = None) -> dict[str, Any]:
+    """Return a vector as a row of shades, −100 to 100 of ``largest``, by default its own largest number."""
     if len(numbers) > MAX_NUMBERS:
         groups = np.array_split(numbers, MAX_NUMBERS)
         numbers = np.array([group[np.abs(group).argmax()] for group in groups])
-    largest = float(np.abs(numbers).max(initial=0)) or 1.0
+    largest = largest or float(np.abs(numbers).max(initial=0)) or 1.0
     return {"name": name, "value": value, "cells": np.rint(100 * numbers / largest).astype(int).tolist()}
 
 

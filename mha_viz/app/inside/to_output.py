@@ -172,7 +172,7 @@ def _show_word_table(o: OpenStage, output: HeadOutput) -> None:
         + "".join(f"<td><bdi>{escape(', '.join(words))}</bdi></td>" for words in output.written[key])
         for key in sorted(o.tokens, key=lambda key: -abs(output.shares[key]))
     ]
-    head = "".join(f"<th>{name}</th>" for name in ("key", "weight", "share", "towards", "away from"))
+    head = "".join(f"<th>{name}</th>" for name in ("key", "weight", "of the layer", "towards", "away from"))
     st.html(f'<table class="inside-words"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>')
 
 

@@ -264,7 +264,7 @@ def show_softmax(o: OpenStage) -> None:
         _show_division_switch(o)
         if not o.is_divided:
             show_remark(
-                "The map shows what this head would do. Explore, and the stages after this, show the model itself."
+                "Table and map show what this head would do. The picture above and Explore show the model itself."
             )
         show_shapes(f"A {t.heads} heads × {t.n} × {t.n}")
         make_more_expander().markdown(more_text)

@@ -77,7 +77,7 @@ def _make_map(evidence: Evidence, head: Head | None, description: str) -> PageCh
         "Map of roles",
         "roles",
         draw,
-        description,
+        f"{description} The bar below a head: shares of attention that its recipe explains. +1: a further role.",
         lambda: _make_table(overview.tabulate_roles(evidence, kinds), description),
     )
 

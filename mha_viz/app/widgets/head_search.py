@@ -364,13 +364,14 @@ def find_by_written_word(
 def find_by_need(query: str, needs: Mapping[Head, PairResults]) -> AnswerGroup | None:
     """Return the heads that sentence pairs need, for "needed" or for a kind of pair, as in "needed for agreement".
 
-    None for other texts, for a kind that was not measured, and if nothing was measured. The score is how many pairs are
-    right without the head, the baseline how many the whole model gets right: of the kind, or of all kinds that need the
-    head.
+    None for other texts and for a kind that was not measured. The score is how many pairs are right without the head,
+    the baseline how many the whole model gets right: of the kind, or of all kinds that need the head.
     """
     phrase = _normalise(query).removeprefix("heads ")
-    if not phrase.startswith(NEEDED) or not needs:
+    if not re.match(rf"{NEEDED}( for|$)", phrase):
         return None
+    if not needs:
+        return AnswerGroup("Needed heads", note="Sentence pairs were not measured with this model.")
     typed_kind = phrase.removeprefix(NEEDED).removeprefix(" for").strip()
     kind_names = {_normalise(kind): kind for need in needs.values() for kind in need.by_kind}
     if typed_kind and typed_kind not in kind_names:

@@ -66,6 +66,8 @@ function drawStage({ name, label, shape, inside }, data, send) {
   if (isPinned) {
     stage.dataset.pinned = "";
     title.setAttribute("aria-current", "step");
+  } else {
+    stage.title = "Click to show its numbers below";
   }
   return stage;
 }

@@ -23,7 +23,7 @@ import { formatDecimal } from "../numerals.js";
  *   x: Row[],
  *   projected: Row[],
  *   products: Row[],
- *   score: { sum: string, scaled: string, scale: string, is_masked: boolean, why: Bar[] },
+ *   score: { sum: string, scaled: string, scale: string, is_masked: boolean, why: Bar[], above: string },
  *   shares: { token: number, name: string, weight: number }[],
  *   moved: Row[],
  *   layer: Bar[],
@@ -65,7 +65,9 @@ const DETAILS = {
   score: ({ score }) => [
     make("p", { class: "sum" }, `${score.sum} ${score.scale} = `, make("b", {}, score.scaled)),
     ...(score.is_masked ? [makeNote("Masked: −∞ before softmax.")] : []),
-    ...(score.why.length ? [makeNote("The key, compared with the other keys:"), drawBars(score.why)] : []),
+    ...(score.why.length
+      ? [makeNote(`Above the mean over keys: ${score.above}, by part of the key:`), drawBars(score.why)]
+      : []),
   ],
   share: ({ shares }, send) => [drawShares(shares, send)],
   moved: ({ names }) => [makeNote("Each v, times its share; the sum goes to “", isolateText(names[0]), "”.")],
@@ -86,7 +88,9 @@ const DETAILS = {
           drawWords([`From all keys, ${written.head}`], written.whole),
           ...(written.is_embedding ? [makeNote("Compared with the input embeddings.")] : []),
         ]),
-    ...(answer.length ? [makeNote("The model’s answer here → without this head:"), drawBars(answer)] : []),
+    ...(answer.length
+      ? [makeNote("The model’s answer, which later parts change, too → without this head:"), drawBars(answer)]
+      : []),
   ],
 };
 

@@ -579,7 +579,7 @@ def _lay_out_legend(chart: Chart, max_width: float) -> list[LegendEntry]:
 
 
 def _draw_legend(chart: Chart, entries: Sequence[LegendEntry], box: Box, height: float) -> Iterator[Mark]:
-    """Yield the entries of the legend, each after a sample of its line or a square of its colour."""
+    """Yield the entries of the legend, each after a sample of its line, its point, or a square of its colour."""
     if chart.legend is None or not entries:
         return
     rows = entries[-1].row + 1
@@ -594,6 +594,8 @@ def _draw_swatch(series: Series, x: float, y: float) -> Mark:
     if isinstance(series, Line):
         style = (series.colour, series.width, series.opacity, compute_dashes(series.dash, series.width))
         return Polyline(((x, y), (x + SWATCH - 6, y)), None, *style)
+    if isinstance(series, Points) and not series.is_square:
+        return _draw_point((x + 7, y), 10, series.colour, 0, "")
     colour, opacity = (series.colour, 1.0) if isinstance(series, Points) else ("", 1.0)
     if isinstance(series, Bars):
         colour, opacity = repeat_value(series.colours, 1)[0], series.opacity

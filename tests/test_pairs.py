@@ -289,6 +289,14 @@ def test_results_depend_on_the_heads_and_the_method(toy: Encoder) -> None:
     assert len(keys) == len(kinds)
 
 
+def test_the_command_explains_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "pairs.tsv"
+    for bad, has_tie in (("The gnu sleeps .", True), ("The zebra sleep .", False)):
+        file.write_text(f"The zebra sleeps .\t{bad}\n", "utf-8")
+        assert main(["pairs", str(file), "--model", "toy", "--heads", "L0H0"]) == 0
+        assert ("reads both sentences as the same tokens" in capsys.readouterr().out) is has_tie
+
+
 def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "pairs.jsonl", tmp_path / "heads.csv"
     lines = [

@@ -118,6 +118,8 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
             f"{row.kind}: prefers the good sentence in {with_interval(row.accuracy, *row.interval, 3)} of "
             f"{counted(row.n, 'pair')}, by {decimal(row.margin)} nats on average{ties}"
         )
+    if result.accuracies()[0].ties:
+        yield "In a tie, the model reads both sentences as the same tokens: the words that differ are unknown to it."
     rows = result.needs()
     needed_heads = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
     yield f"needed heads: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without the head)"

@@ -1,4 +1,5 @@
-"""Evaluate the roles of a profile: on other corpora, in other runs, against chance, and with their heads off.
+"""Evaluate the roles of a profile: on other corpora, in models trained with other seeds, against chance, and
+with their heads off.
 
 Also compare profiles, match heads of two models, and search and group the links of a head.
 

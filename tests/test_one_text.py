@@ -99,6 +99,8 @@ def test_a_tap_changes_the_answer_as_the_heads_that_it_switches_off(toy: Encoder
     assert first.after[0] != both.after[0]
     with pytest.raises(SettingError, match="Heads and a tap were given"):
         mv.predict(toy, GIRL, ["L1H1"], tap=Silent)
+    no_heads: list[str] = []
+    assert np.array_equal(mv.predict(toy, GIRL, no_heads, tap=Silent).after, mv.predict(toy, GIRL, tap=Silent).after)
 
 
 def test_numbers_of_heads_are_tables(toy: Encoder) -> None:

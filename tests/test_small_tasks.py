@@ -10,7 +10,9 @@ import pytest
 
 from mha_viz.app.lab.small_tasks import MEASURES, SmallTask, load_small_tasks, write_feedback
 from mha_viz.attention import Head
+from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.layout.caption import format_head
+from mha_viz.figures.layout.player_data import Recording, build_player_data
 from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 from tests.page_session import PageSession
@@ -107,3 +109,20 @@ def test_a_task_that_is_answered_leads_to_the_next_and_the_last_to_nothing() -> 
     page.send("mha_player", "next", True)
     assert (page.url["task"], "answer" in page.url) == ("6", False)
     assert json.loads(visit(task="6", answer=load_small_tasks()[5].heads[0])._drawn()["mha_player"].json)["next"] == ""
+
+
+def test_a_relation_is_marked_without_notes_but_never_dropped() -> None:
+    """Before, a relation for which notes were missing had no marks."""
+    recording = Recording(
+        key="two words",
+        steps=[0],
+        words=["a", "b"],
+        head_names=["L0H0"],
+        maps=np.eye(2)[None, None],
+        relations=["itself"],
+        target_words=np.arange(2)[None],
+        relation_notes=[[]],
+    )
+    assert [mark["name"] for mark in build_player_data(recording, 0, LIGHT)["marks"]] == ["itself"]
+    with pytest.raises(ValueError, match="shorter"):
+        build_player_data(recording._replace(relation_notes=[]), 0, LIGHT)

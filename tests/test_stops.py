@@ -227,6 +227,16 @@ def test_what_is_kept_is_said_however_the_clock_is_set(
     assert said.replace("{}", str(tmp_path)) in termination.describe_kept_output(argparse.Namespace(**given), record)
 
 
+def test_the_current_folder_holds_partial_results_only_if_they_are_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").touch()
+    assert termination.describe_kept_output(argparse.Namespace(out="."), {}).startswith("Nothing was written")
+    Path(".sums.npz").touch()
+    assert termination.describe_kept_output(argparse.Namespace(out="."), {}).startswith("Partial results are in .;")
+
+
 IN_AN_IMPORT = """
 import signal, sys
 from importlib.abc import MetaPathFinder
@@ -268,3 +278,18 @@ def test_the_end_of_a_process_hears_it(tmp_path: Path) -> None:
             child.kill()
     assert_stopped(child.returncode, printed)
     assert "Everything was written." in printed
+
+
+@pytest.mark.parametrize(("code", "exit_code", "message"), [(0, STOPPED, termination.ALL_WRITTEN), (4, 4, "")])
+def test_the_end_after_an_error_does_not_say_that_everything_was_written(
+    code: int, exit_code: int, message: str
+) -> None:
+    script = (
+        "import atexit, signal\nfrom mha_viz.cli.termination import end_process\n"
+        f"atexit.register(signal.raise_signal, signal.SIGINT)\nend_process({code})\n"
+    )
+    command, environment = process.build_python_command("-c", script)
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == exit_code
+    assert ended.stderr.strip().endswith(message)
+    assert bool(ended.stderr) is bool(message)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.pairs import MAX_Q, HeadEffect, MinimalPairs, check_single_heads
+from mha_viz.analysis.pairs import MAX_Q, HeadEffect, MinimalPairs, require_a_single_head
 from mha_viz.analysis.profile import check_same_model
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     pairs, recipes = read_pairs(args.pairs), open_recipes(args)
     profile = None if args.profile is None else read_own_profile(args.profile)
     if profile is not None and args.heads is not None:
-        check_single_heads(args.heads)
+        require_a_single_head(args.heads)
     folder = get_partial_folder(destination, "parts")
     from mha_viz.study.pairs import minimal_pairs  # imports torch
 
@@ -120,7 +120,7 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
         )
     if result.accuracies()[0].ties:
         yield "In a tie, the model reads both sentences as the same tokens: the words that differ are unknown to it."
-    rows = result.needs()
+    rows = result.needs()  # of all heads, needed or not
     needed_heads = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
     yield f"needed heads: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without the head)"
     yield from map(_format_effect, needed_heads[:MAX_LISTED])

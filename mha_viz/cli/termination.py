@@ -42,7 +42,7 @@ EXIT_CODE_MEANINGS = {
 }
 _EXIT_CODES: dict[type[BaseException], int] = {
     errors.SettingError: USAGE,
-    errors.ClusterMissing: USAGE,
+    errors.ClusterMissing: USAGE,  # the library for clusters is not installed
     errors.ClusterError: NETWORK,
     errors.ExportError: USAGE,
     errors.UnknownModel: NOT_FOUND,
@@ -142,8 +142,8 @@ def _iter_partial_folders(path: Path) -> Iterator[Path]:
 
     They are hidden folders beside ``path`` and, if it is an output folder with partial results in it, ``path`` itself.
     """
-    for pattern in SIBLING_PATTERNS:
-        folder = path.with_name(pattern.format(path.name)) if path.name else path
+    for pattern in SIBLING_PATTERNS if path.name else ():  # "." has no name, and no folders beside it
+        folder = path.with_name(pattern.format(path.name))
         if folder.is_dir() and any(folder.iterdir()):
             yield folder
     for pattern in PARTIAL_PATTERNS if path.is_dir() else ():
@@ -157,7 +157,12 @@ def end_process(code: int) -> NoReturn:
     With large libraries, finalising takes long and ignores signals.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _exit_on_sigint if code != STOPPED else signal.SIG_IGN)
+        if code == STOPPED:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        elif code:  # an error, which has been reported
+            signal.signal(signal.SIGINT, lambda *_: os._exit(code))
+        else:
+            signal.signal(signal.SIGINT, _exit_on_sigint)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

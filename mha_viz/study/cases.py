@@ -109,7 +109,7 @@ class CaseKind:
         return False
 
     def definition(self, offset: int) -> list[object]:
-        """Return everything that cases depend on besides the model and the sentences, as JSON values.
+        """Return everything that cases depend on besides the model and the sentences, as JSON values; a version first.
 
         ``offset`` is the number of the first sentence of a part of the corpus, modulo ``step``.
         """

@@ -46,8 +46,8 @@ class RequestFields(TypedDict, total=False):
     """The fields of a :class:`mha_viz.Request` that say what is asked about a text, and how heads are off.
 
     Attributes:
-        place: the index of the masked token that is asked about, from 0; −1 for the first masked one. Needed only if
-            several tokens are masked.
+        place: the index from 0, among all tokens, of the masked token that is asked about; −1 for the first masked
+            token. Needed only if several tokens are masked.
         word: the word whose log-probability is the score, by default the most probable one.
         other: a text whose similarity to ``text`` is asked, as the cosine of the two.
         off_in: with ``other``, the text in which heads are off: "both", "first" or "second". Importance is averaged
@@ -143,10 +143,9 @@ def ablation_effects(
     """
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
-    make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
-    if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.can_predict(
-        encoder, text, pair
-    ):
+    make_substitute = _bind_substitute(encoder, request, means, sentences, recipes)
+    has_question = (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH)
+    if has_question or answers.can_predict(encoder, text, pair):
         request = request.with_question(build_question(encoder, request))
     return effects.measure_effects(encoder, request, as_callback(progress), make_substitute)
 
@@ -170,8 +169,9 @@ def predict(
         text: the text that the model reads.
         heads: the heads to switch off; if there are none, the whole model answers.
         pair: a second text, read together with the first.
-        tap: your own intervention in place of ``heads``: a function that makes a hook (:class:`mha_viz.Tap`), such as a
-            subclass; with ``other``, it is applied to the texts that ``off_in`` names.
+        tap: your own intervention in place of ``heads``: a subclass of :class:`mha_viz.Tap`, or a function that makes
+            one from the tensor of weights that it fills; with ``other``, it is applied to the texts that ``off_in``
+            names.
         means: as for :func:`mha_viz.ablation_effects`.
         sentences: as for :func:`mha_viz.ablation_effects`.
         recipes: as for :func:`mha_viz.ablation_effects`.
@@ -187,7 +187,7 @@ def predict(
     """
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
-    make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
+    make_substitute = _bind_substitute(encoder, request, means, sentences, recipes)
     question = build_question(encoder, request)
     request = request.with_question(question)
     if tap is None:
@@ -195,7 +195,7 @@ def predict(
             encoder, replace(request, off=ablation.check_heads(encoder, heads)), make_substitute
         )
     check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
-    if heads != ():
+    if tuple(heads):
         raise SettingError("Heads and a tap were given.", "Switch the heads off in the tap, or leave one of them out.")
     taps = [tap if question.is_off_in(pass_index) else Tap for pass_index in range(len(request.passes))]
     states = [  # for each text, the states of its tokens before and after, along the first axis
@@ -208,8 +208,8 @@ def predict(
 def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> HeadValues:
     """Measure how much the score of an answer depends on each head's output, to first order.
 
-    This is |Att_h · ∂L/∂Att_h|, mean over tokens, normalised within each layer
-    (:func:`mha_viz.models.intervening.gradients.compute_importance`). ``fields``: the question
+    This is |o_h · ∂s/∂o_h|, where o_h is the head's output and s the score; it is the mean over tokens, normalised
+    within each layer (:func:`mha_viz.models.intervening.gradients.compute_importance`). ``fields``: the question
     (:class:`RequestFields`); no head is off. Raises the errors of :func:`mha_viz.models.reading.answers.make_question`.
 
     >>> text = "The girl smiles because [MASK] sings ."
@@ -259,7 +259,8 @@ def minimal_ablation(
         text: the text that the model reads.
         word: the word that must become the answer.
         pair: a second text, read together with the first.
-        place: the index of the masked token that is asked about, from 0, if several are masked; −1 for the first.
+        place: the index from 0, among all tokens, of the masked token that is asked about, if several are masked;
+            −1 for the first.
         most: the maximum number of heads in the set.
         method: the replacement for the outputs of heads that are off, as for :func:`mha_viz.ablate`.
         means: as for :func:`mha_viz.ablation_effects`.
@@ -278,7 +279,7 @@ def minimal_ablation(
     """
     encoder = require_one_stack(encoder)
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
-    make_substitute = _make_substitute(encoder, request, means, sentences, recipes)
+    make_substitute = _bind_substitute(encoder, request, means, sentences, recipes)
     return effects.find_small_ablation(
         encoder, request.with_question(build_question(encoder, request)), most, as_callback(progress), make_substitute
     )
@@ -316,14 +317,14 @@ def _measure_heads(
     return HeadValues(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
 
 
-def _make_substitute(
+def _bind_substitute(
     encoder: Encoder,
     request: Request,
     means: Weights | None,
     sentences: Sequence[Sequence[str]],
     recipes: Recipes | None,
 ) -> MakeSubstitute:
-    """Return the function that replaces the outputs of heads that are off.
+    """Return :func:`mha_viz.study.effects.substitute` with these arguments bound.
 
     Raises SettingError for arguments that do not go with the method.
     """

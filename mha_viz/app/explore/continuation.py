@@ -24,7 +24,7 @@ from mha_viz.request import Request
 WORD_COUNTS = (4, 8, 16, 32)
 # Session keys: the control, and ((model name, text), words) of a continuation that was asked for.
 WORD_COUNT_KEY, PENDING_KEY = "words_to_write", "continue_wanted"
-STEPS_PER_CALL = 4  # subwords that the model writes before it checks again whether anybody is waiting
+PIECES_PER_CALL = 4  # subwords that the model writes per call; between calls, it can be stopped
 
 
 def show_continue_button(url: Url) -> None:
@@ -44,12 +44,13 @@ def show_continue_button(url: Url) -> None:
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
         progress = st.empty()  # created in every run, so that the elements below do not move while the model writes
-    pending_text, words = st.session_state.pop(PENDING_KEY, (None, 0))
-    if pending_text == (model.name, url.text):
+    pending_source, words = st.session_state.pop(PENDING_KEY, (None, 0))
+    if pending_source == (model.name, url.text):
         with report_errors(show_error):
             with progress:
                 changes = _write_words(model, url, words)
             if changes:
+                # None removes each parameter that belongs to the old text
                 address.go(**dict.fromkeys(address.TEXT_PARAMETERS) | changes)
                 st.rerun()
 
@@ -74,14 +75,14 @@ def _on_continue() -> None:
 def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
     """Let the model write words after the text, with a progress bar, and return the URL parameters of the longer text.
 
-    Return {} if the model writes nothing. Clicking the button again stops the model. Raises TextError, and the model's
-    errors.
+    Return {} if the model writes nothing. Any input on the page stops the model, because it reruns the page; a click on
+    the button then starts the writing again. Raises TextError, and the model's errors.
     """
     request = Request(model.name, url.text, prefix=url.location.request.prefix)
     state, label = Continuation(), f"{escape_markdown(model.label)} is writing"
     bar = st.progress(0.0, text=f"{label}…")
     while not state.is_complete:
-        future = get_model_service().ask_cached(verbs.continue_text, request, words, state, STEPS_PER_CALL)
+        future = get_model_service().ask_cached(verbs.continue_text, request, words, state, PIECES_PER_CALL)
         state = inference.wait_for_result(future, f"{model.label} is writing…")
         count = min(len(state.text.split()), words)
         bar.progress(count / words, text=f"{label}: word {count} of {words}…")
@@ -97,7 +98,8 @@ def _write_words(model: catalog.Model, url: Url, words: int) -> dict[str, str]:
 def mark_written_text(page: PageReading) -> PageReading:
     """Return the reading with a step that records which part of the text the model wrote, and show a remark on it.
 
-    If the URL does not say that the model wrote any of it, return the reading unchanged.
+    Return the reading unchanged if the URL does not say that the model wrote any of it, or if another model is shown in
+    place of an unavailable one.
     """
     container = st.container()  # created in every run, so that the drawing below does not move
     written_characters = page.url.location.written_characters

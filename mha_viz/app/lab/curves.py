@@ -53,13 +53,13 @@ def make_result_charts(result: Result) -> dict[str, ResultChart]:
 RUN_CHARTS: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurve]], Mapping[str, Any]]] = {
     "loss": (
         lambda result, selected_run: [
-            TrainingCurve(run.label, run.loss, i, run is selected_run) for i, run in enumerate(result.runs)
+            TrainingCurve(run.label, run.loss, i, is_bold=run is selected_run) for i, run in enumerate(result.runs)
         ],
         {"log": True},
     ),
     "right": (
         lambda result, run: [
-            TrainingCurve(name, run.accuracy[:, r], RELATION_COLOURS[r], True)
+            TrainingCurve(name, run.accuracy[:, r], RELATION_COLOURS[r], is_bold=True)
             for r, name in enumerate(EXPERIMENTS[result.settings.experiment].task.relations)
         ],
         {"bounds": (0, 1.04)},
@@ -108,5 +108,5 @@ def _make_pair_curves(run: TrainingRun, matrices: Any) -> list[TrainingCurve]:
     pair_curves = [TrainingCurve(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(list_pairs(run.heads))]
     return [
         *(pair_curves if len(pair_curves) <= 60 else []),
-        TrainingCurve("mean of all pairs", values.mean(axis=1), 0, True),
+        TrainingCurve("mean of all pairs", values.mean(axis=1), 0, is_bold=True),
     ]

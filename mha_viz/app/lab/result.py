@@ -250,7 +250,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
         head_names=[*first.head_names, *second.head_names],
         maps=np.concatenate([first.maps, second.maps], axis=1),
         strip=first.strip._replace(entries=np.concatenate([first.strip.entries, second.strip.entries], axis=1)),
-        relation_notes=[[], []],
+        relation_notes=[[] for _ in first.relations],
         curves=Curves("loss", [line._replace(is_dashed=row.is_dashed) for line, row in zip(curves, rows, strict=True)]),
         rows=rows,
     )

@@ -108,6 +108,7 @@ def _make_recording(task: SmallTask, attention: Attention) -> Recording:
         maps=np.stack([attention[name] for name in task.heads])[None],
         relations=[],
         target_words=np.empty((0, len(texts))),
+        relation_notes=[],
     )
 
 

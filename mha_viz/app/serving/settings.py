@@ -31,8 +31,8 @@ class ServerSettings(NamedTuple):
         proxies: addresses and networks whose X-Forwarded-For is trusted.
         max_sessions: the maximum number of open browser tabs.
         max_sessions_per_address: the maximum number of open browser tabs of one address.
-        max_wait_s: new visitors are refused while the 95th percentile of the visitors' median waits exceeds this many
-            seconds.
+        max_wait_s: new visitors are refused while more than one visitor in twenty typically (median) waits longer than
+            this many seconds for an answer.
         metrics: whether ``/_stcore/metrics`` is served.
     """
 
@@ -99,9 +99,10 @@ def _read_count(environment: Mapping[str, str], name: str, default: int) -> int:
     value = environment.get(name, "").strip()
     if not value:
         return default
-    if not (value.isascii() and value.isdigit() and 1 <= int(value[:7]) <= 100_000):
+    digits = value.lstrip("0")
+    if not (re.fullmatch("[1-9][0-9]{0,5}", digits) and int(digits) <= 100_000):  # int() refuses very long numbers
         raise SettingError(f"{name} is “{value[:40]}”.", "Expected a whole number from 1 to 100000.")
-    return int(value)
+    return int(digits)
 
 
 def _read_switch(environment: Mapping[str, str], name: str) -> bool:

@@ -27,7 +27,8 @@ const CACHE_BYTES = 64e6; // for the matrices of heads opened earlier
  * @typedef {{ isSame: boolean, hasSameTokens: boolean, isNewTourStep: boolean, isViewReplaced: boolean }} ReadingChange
  */
 
-const NO_CASES = /** @type {Elsewhere} */ ({ head: -1, cases: [] }); // also the default in exported files
+// No head has cases. Also the default in exported files, which have no server that sends others.
+const NO_CASES = /** @type {Elsewhere} */ ({ head: -1, cases: [] });
 
 export class ReadingData {
   reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // null until data arrive
@@ -83,6 +84,7 @@ export class ReadingData {
       });
     }
     const isSame = reading?.key === newReading.key;
+    // `of`: the key of the text
     const hasSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
       (name) => reading?.[name] === newReading[name],
     );
@@ -95,7 +97,7 @@ export class ReadingData {
 // Add the matrices of further heads of the current reading. If the cache is full, drop the oldest, but no open heads.
 /** @type {(reading: Reading, next: Reading, openHeads: number[]) => void} */
 function mergeMatrices(reading, next, openHeads) {
-  if (next.link) reading.link = next.link;
+  if (next.link) reading.link = next.link; // the weights of the chosen link in all heads
   for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
   const room = Math.max(24, CACHE_BYTES / (4 * reading.n * getKeys(reading).n));
   for (const head of reading.matrices.keys()) {
@@ -131,7 +133,7 @@ export class VisibleState {
     return this.#update().heads;
   }
 
-  // Return the head named above the drawings; undefined while its weights are loading.
+  // Return the open head, which is named above the drawings; undefined while its weights are loading.
   get opened() {
     return this.heads.find(({ head }) => head === this.#stage.view.head);
   }
@@ -146,7 +148,7 @@ export class VisibleState {
     const rowsKey = serializeSettings(view, "explorer", STRENGTH_SETTINGS);
     const axes = this.#getAxes(rowsKey);
     const headsWithoutLinks = loadedHeads.map((head) => this.#makeHead(head, axes));
-    const blocks = headsWithoutLinks.map(({ part }) => part);
+    const blocks = headsWithoutLinks.map(({ part }) => part); // `part` is the block of a head
     const links = makeLinks(blocks, axes, linkSetting, scale);
     const heads = headsWithoutLinks.map((head, i) => ({ ...head, ...links[i] }));
     return (this.#state = { key, reading, rowsKey, axes, heads });

@@ -61,9 +61,9 @@ import { makeMatrices } from "./matrices.js";
  * The recorded steps of a training run (figures/layout/player_data.py). `off`: the heads that are removed at each step;
  * `verdict`: its result, shown at the end; `next`: the title of the following scene, or "". `play`: the number of
  * answers so far; playing starts when it changes. `beside`: it is one of several runs, whose maps have no room for
- * words. `follows`: it moves with the first of them, which has the button. `asked`: the sentence that ends with the
- * marks; `note`: the text after it. `large`: the heads with large maps, beside small ones of the others; empty if all
- * are large.
+ * words. `follows`: it moves with the first of them, which has the button. `asked`: the sentence that explains the
+ * task, before the names of the marks; `note`: the text after them. `large`: the heads with large maps, beside small
+ * ones of the others; empty if all are large.
  *
  * @typedef {object} PlayerData
  * @property {string} key

@@ -6,6 +6,7 @@ import { noteWidgetMessage, post } from "../mount.js";
 import { getArea, computeBand } from "../plotly.js";
 import { getArrowStep, clamp } from "../stage.js";
 
+// Charts stand in containers whose Streamlit key begins with wide_, such as that of app/widgets/head_grid.py.
 const CHART_SELECTOR = "[class*=st-key-wide_] .js-plotly-plot";
 const LABEL = "Heads. Arrow keys move, Enter chooses, Escape goes back to the marked head.";
 
@@ -58,6 +59,7 @@ function addOverlay(chart) {
   oldSquares?.remove();
   container.append(group);
   if (focused) buttons[Math.max(0, tabStop)].focus({ preventScroll: true });
+  // Once per chart: Streamlit sends a selection as a message of its own, and the next message waits for its answer.
   if (!oldSquares) chart.on("plotly_selected", noteWidgetMessage);
 }
 

@@ -1,4 +1,4 @@
-"""Write a drawing as SVG: text stays text, and maps with few cells stay vector shapes; larger ones become pictures.
+"""Write a drawing as SVG: text stays text, and maps with few cells stay vector shapes; larger ones become images.
 
 Nothing in the file can run or make requests.
 """
@@ -21,7 +21,7 @@ from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Mark, Pix
 SVG = "http://www.w3.org/2000/svg"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-MAX_EDITABLE_CELLS = 1_000  # maximum number of cells that are drawn as rectangles; above that, they are one picture
+MAX_EDITABLE_CELLS = 1_000  # maximum number of cells that are drawn as rectangles; above that, they are one image
 FALLBACK_FONTS = ("Helvetica Neue", "Arial")  # less than a tenth wider than the screen's font
 PICTURE_PIXELS = 256  # target size of the longer side of a picture of cells, pixels
 FORBIDDEN_CHARACTERS = re.compile(
@@ -35,8 +35,8 @@ for _prefix, _name in (("", SVG), ("dc", DUBLIN_CORE), ("rdf", RDF)):
 def render_svg(drawing: Drawing, max_editable_cells: int = MAX_EDITABLE_CELLS, for_rasterising: bool = False) -> bytes:
     """Return the drawing as an SVG file; lengths are points.
 
-    Pictures of up to ``max_editable_cells`` cells are drawn as shapes. With ``for_rasterising``, filled rectangles have
-    crisp edges, and cells are drawn as one path per colour instead of as separate rectangles.
+    Maps of up to ``max_editable_cells`` cells are drawn as shapes, larger ones as one image. With ``for_rasterising``,
+    filled rectangles have crisp edges, and cells are drawn as one path per colour instead of as separate rectangles.
     """
     width, height = _format_number(drawing.width), _format_number(drawing.height)
     size = {"width": f"{width}pt", "height": f"{height}pt", "viewBox": f"0 0 {width} {height}"}

@@ -93,14 +93,14 @@ class Recording(NamedTuple):
         maps: the attention weights, [step, head, query, key], from 0 to 1.
         relations: the names of the relations.
         target_words: [relation, word], the index of the word that each word should attend to; −1 if there is none.
-        relation_notes: [relation][step], the note beside a relation at each step.
+        relation_notes: [relation][step], the note beside a relation at each step; [] for a relation without notes.
         labels: names of the steps, if some are not steps of training.
         curves: the curves behind the slider.
         is_removed: [step, head], whether a head is removed.
         matrices, matrices_title: comparisons of heads, and their title.
         gradients, gradients_title: the gradients at the heads, and their title.
         strip: some weights of each head.
-        instruction: the sentence that ends with the relations.
+        instruction: the sentence that explains the task; the names of the relations are drawn after it.
         closing_note: a sentence after the instruction.
         rows: if the maps are those of several runs, the row of each; all rows have equally many maps.
         large_heads: the indices of heads with large maps; all other maps are small. By default, all maps are large.
@@ -113,7 +113,7 @@ class Recording(NamedTuple):
     maps: Array
     relations: Sequence[str]
     target_words: Array
-    relation_notes: Sequence[Sequence[str]] = ()
+    relation_notes: Sequence[Sequence[str]]
     labels: Sequence[str] = ()
     curves: Curves | None = None
     is_removed: Array | None = None
@@ -155,7 +155,11 @@ def build_player_data(recording: Recording, step_index: int, theme: Theme) -> di
         "marks": [
             {"name": name, "places": words.tolist(), "colour": theme.heads[colour], "notes": list(notes)}
             for name, words, colour, notes in zip(
-                recording.relations, recording.target_words, RELATION_COLOURS, recording.relation_notes, strict=False
+                recording.relations,
+                recording.target_words,
+                RELATION_COLOURS[: len(recording.relations)],
+                recording.relation_notes,
+                strict=True,
             )
         ],
         "titles": {"flow": recording.gradients_title, "matrices": recording.matrices_title},

@@ -73,9 +73,9 @@ def compute_piece_limit(model: Any, tokenizer: Any, head_count: int) -> int:
 
     It is the number of positions of the model, reduced if the attention weights of its heads, ``head_count`` over all
     layers, would exceed MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A
-    BigBird with sparse attention computes full attention up to its blocks (704 pieces in the published models); for
-    longer texts it uses sparse attention, which has no weight for some pairs. Raises SettingError if MHA_VIZ_WEIGHTS_MB
-    is invalid.
+    BigBird with sparse attention computes full attention for up to 5 + 2 × ``num_random_blocks`` blocks of
+    ``block_size`` pieces (704 pieces in the published models); for longer texts it uses sparse attention, which has no
+    weight for some queries and keys. Raises SettingError if MHA_VIZ_WEIGHTS_MB is invalid.
     """
     config = model.config
     configs = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))

@@ -1,8 +1,9 @@
 """Measure cases over a corpus with the workers of a cluster.
 
-The cases are the same, in the same order, as in one process; sums are equal up to rounding. The cases of each part are
-stored under a digest of everything that they depend on. The digest includes the part's offset in the corpus only if the
-cases depend on sentence numbers.
+The cases are the same, in the same order, as in one process; sums are equal up to rounding. The cases of each part
+(:class:`mha_viz.study.cluster.layout.Part`, a shard in its corpus) are stored under a digest of everything that they
+depend on. The digest includes the part's offset in the corpus only if the cases depend on sentence numbers, or if not
+every sentence is read.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ class CaseMeasure(NamedTuple):
         The part's offset in the corpus counts only if cases depend on sentence numbers, or if not every sentence is
         read.
         """
+        # if not every sentence is read, the offset modulo step decides which ones are
         version, *settings = self.kind.definition(part.first % self.kind.step)
         offset = part.first if self.kind.depends_on_position else None
         return [version, part.shard.digest, part.file_format, settings, offset]
 
     def measure_part(self, model: tasks.WorkerModel, part: Part) -> Cases:
-        """Measure the cases of a part as if it were the whole corpus."""
+        """Measure the cases of a part; number their sentences within the part."""
         run = LocalRun(tasks.open_encoder(model), read_part_corpus(part), self.kind, first=part.first)
         for _ in run.iter_progress():
             pass
@@ -90,12 +92,13 @@ class ClusterRun:
 
         Raises ClusterError, and the errors of the tasks.
         """
-        self._cluster.folder, measure = self._folder, CaseMeasure(self._kind)
+        self._cluster.folder = self._folder  # where tasks store their results
+        measure = CaseMeasure(self._kind)
         parts = [part for part in self._layout.parts if measure.count_sentences(part)]
         part_tasks = self._cluster.make_tasks(self._encoder, parts, measure)
         reporter = ProgressReporter(sum(map(measure.count_sentences, parts)))
         for arrival in self._cluster.iter_arrivals(run_part_task, [(task,) for task in part_tasks]):
-            for cases in arrival.results:
+            for cases in arrival.results:  # in the order of the corpus: none, or those of several calls
                 self.cases.add(cases)
                 self.cases = self._kind.reduce(self.cases)
             yield self._cluster.report(reporter, arrival.future, measure.count_sentences(parts[arrival.call_index]))
@@ -115,7 +118,10 @@ class ClusterCorpus:
 
     @classmethod
     def from_source(cls, cluster: ClusterEngine, source: Any) -> ClusterCorpus:
-        """Open a corpus. ``source`` is its layout, or what names it. Raises CorpusError and ClusterError."""
+        """Open a corpus. ``source`` is its layout, or as for :func:`mha_viz.read_corpus`, but only files.
+
+        Raises CorpusError and ClusterError.
+        """
         layout = source if isinstance(source, Layout) else cluster.open(source)
         return cls(cluster, layout, layout.corpus)
 
@@ -135,7 +141,8 @@ class ClusterCorpus:
         return self.layout.relations
 
     def sentences(self, numbers: Sequence[int]) -> list[Sentence]:
-        """Return the sentences with these numbers, read by workers."""
+        """Return the sentences with these numbers, which must be sorted, read by workers."""
+        # a span includes both its ends
         return [*self.cluster.read_sentences(self.layout, [(number, number) for number in numbers])]
 
     def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> ClusterRun:

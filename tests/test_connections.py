@@ -87,7 +87,7 @@ class Deadlines:
             assert one._deadline
             assert one._deadline.when() <= asyncio.get_running_loop().time() + connections.HEAD_S
             one._deadline.cancel()
-            one._on_deadline()
+            one._abort_late()
         return len(running)
 
 

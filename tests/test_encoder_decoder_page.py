@@ -175,7 +175,7 @@ def test_sentences_with_annotation_and_several_lines_are_read_as_a_source(visit:
     ("page", "words"),
     [
         ("pages/55_roles.py", "roles are measured only for models with one stack"),
-        ("pages/40_inside_a_head.py", "the steps inside a head are shown only for models with one stack"),
+        ("pages/40_inside_a_head.py", "the inside of a head is shown only for models with one stack"),
         ("pages/60_switch_off.py", "heads are switched off only for models with one stack"),
     ],
 )

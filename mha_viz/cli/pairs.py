@@ -119,7 +119,7 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
             f"{counted(row.n, 'pair')}, by {decimal(row.margin)} nats on average{ties}"
         )
     if result.accuracies()[0].ties:
-        yield "In a tie, the model reads both sentences as the same tokens: the words that differ are unknown to it."
+        yield "In a tie, both sentences score the same, as when the words that differ are unknown to the model."
     rows = result.needs()  # of all heads, needed or not
     needed_heads = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
     yield f"needed heads: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without the head)"

@@ -195,7 +195,7 @@ def predict(
             encoder, replace(request, off=ablation.check_heads(encoder, heads)), make_substitute
         )
     check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
-    if tuple(heads):
+    if ablation.check_heads(encoder, heads):
         raise SettingError("Heads and a tap were given.", "Switch the heads off in the tap, or leave one of them out.")
     taps = [tap if question.is_off_in(pass_index) else Tap for pass_index in range(len(request.passes))]
     states = [  # for each text, the states of its tokens before and after, along the first axis

@@ -58,7 +58,7 @@ def show_head(url: Url) -> None:
     """Show the page for the request in the URL."""
     apply_style("inside")
     show_pending_error()
-    if report_encoder_decoder(url.location, "the steps inside a head are shown"):
+    if report_encoder_decoder(url.location, "the inside of a head is shown"):
         return
     page = inference.read_whole_model(url)
     if page is None:

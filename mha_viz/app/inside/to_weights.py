@@ -1,4 +1,4 @@
-"""The parts of the stages from x to the attention weights. Each function shows an more_text and charts."""
+"""The parts of the stages from x to the attention weights. Each function shows an explanation and charts."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def _make_row_chart(o: OpenStage) -> PageChart:
 
 
 def _write_softmax(o: OpenStage) -> tuple[str, str]:
-    """Return the formula of the softmax, and an more_text with the numbers of this row."""
+    """Return the formula of the softmax, and an explanation with the numbers of this row."""
     t = o.trace
     share = percent(float(t.weights[o.head, o.query, o.key]))
     formula = rf"""## Scores become shares
@@ -306,7 +306,7 @@ that Explore draws; the model's own differs from what is computed here by at mos
 
 
 def _write_undivided_softmax(o: OpenStage, share: float) -> tuple[str, str]:
-    """Return the formula and an more_text without the division."""
+    """Return the formula and an explanation without the division."""
     t, scores_tex = o.trace, _write_scaled_scores(o.trace)
     formula = rf"""## Scores become shares, here without the division
 $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scores_tex}\right)$$

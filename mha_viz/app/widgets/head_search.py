@@ -368,7 +368,7 @@ def find_by_need(query: str, needs: Mapping[Head, PairResults]) -> AnswerGroup |
     the baseline how many the whole model gets right: of the kind, or of all kinds that need the head.
     """
     phrase = _normalise(query).removeprefix("heads ")
-    if not re.match(rf"{NEEDED}( for|$)", phrase):
+    if not re.match(rf"{NEEDED}( for\b|$)", phrase):
         return None
     if not needs:
         return AnswerGroup("Needed heads", note="Sentence pairs were not measured with this model.")

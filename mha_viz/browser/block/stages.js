@@ -89,7 +89,7 @@ const DETAILS = {
           ...(written.is_embedding ? [makeNote("Compared with the input embeddings.")] : []),
         ]),
     ...(answer.length
-      ? [makeNote("The model’s answer, which later parts change, too → without this head:"), drawBars(answer)]
+      ? [makeNote("The model’s answer → without this head (later parts change it, too):"), drawBars(answer)]
       : []),
   ],
 };

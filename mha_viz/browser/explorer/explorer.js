@@ -32,7 +32,7 @@ import { ReadingData, VisibleState, publishArcs } from "./data.js";
  * @property {boolean} isStandalone
  */
 
-const REMEDY = "Delete everything from the first “&” in the address, and reload the page, or data another text.";
+const REMEDY = "Delete everything from the first “&” in the address, and reload the page, or read another text.";
 
 /** @type {(root: HTMLElement, send: Send, readAddress?: () => string) => Explorer} */
 export const explorer = (root, send, readAddress = () => window.location.search) =>

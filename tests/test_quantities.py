@@ -210,6 +210,13 @@ def test_explore_draws_rollout_one_map_per_layer(minilm: Encoder, no_hub: None) 
     assert (header["quantity"], header["layers"], header["heads"]) == ("rollout", 6, 1)
     expected = rollout(minilm.encode(TEXT)).weights[5, 0]
     assert np.abs(page.shown().matrices[5] - expected).max() < 1e-4
+    page.view(shown="norm")
+    assert (page.url["head"], page.url["on"]) == ("L3H7", "7.8")  # the heads that were open before
+    page.view(shown="rollout")
+    page.at.query_params["model"] = "toy"
+    page.at.run()
+    page.view(shown=None)
+    assert {"head", "on"}.isdisjoint(page.url)  # another model has other heads
 
 
 CONLLU = "\n".join(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -87,6 +88,17 @@ def test_heads_that_write_a_word_in_this_text_are_found_and_open_with_the_link()
         assert [tokens[place] for place in places] == [query, key]
     opened(page, "writes beast", 0)
     assert page.url["head"] == group["answers"][0]["name"]
+
+
+@pytest.mark.parametrize("typed", ["it → animal", "animal", "writes beast"])
+def test_an_answer_counts_the_tokens_of_the_prefix(typed: str) -> None:
+    page = opened(visit("explore", text=TIRED, prefix="query: "), typed, 0)
+    numbers = [int(number) for number in re.findall(r"\d+", page.url["pin"])]
+    tokens = [token.text for token in mv.load("minilm").encode(TIRED, prefix="query: ").text.tokens]
+    words = {"it → animal": ["it", "animal"], "animal": ["animal"]}
+    if typed in words:
+        assert [tokens[number] for number in numbers] == words[typed]
+    assert not {"query", ":"} & {tokens[number] for number in numbers}
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ from mha_viz.view.quantities import QUANTITIES, WEIGHT
 from mha_viz.view.settings import DEFAULTS
 
 ELSEWHERE_KEY = "explorer_elsewhere"  # session key: the cases of other sentences that the page offers
+LEFT_HEADS_KEY = "heads_before_layers"  # session key: the model, and its HEAD_PARAMETERS before a map per layer
+HEAD_PARAMETERS = ("head", "on")
 DRAWN_KEY = "explorer_drawn"  # session key: the request and the view key of the drawing on screen
 INTRODUCTION = "Each square shows where one attention head looks."
 ASKED_KEY = "reasons_asked"  # session key: the head and the reading that the browser has asked about
@@ -215,14 +217,22 @@ def _identify_request(url: Url) -> tuple[str, ...]:
 def _change_quantity(location: Address, quantity: str | None) -> dict[str, str | None]:
     """Return the parameters that change together with the quantity.
 
-    Norms have no common scale, and rollout has other heads.
+    Norms have no common scale, and rollout has other heads; the heads that were open before it open again after it.
     """
     if (quantity or DEFAULTS["shown"]) == location.request.quantity:
         return {}
     changes = {"scale": address.choose_scale(quantity)}
-    quantities = [QUANTITIES.get(name or WEIGHT) for name in (quantity, location.request.quantity)]
-    has_other_heads = any(row.of_layers for row in quantities if row)
-    return changes | ({"head": None, "on": None} if has_other_heads else {})
+    row, old_row = QUANTITIES.get(quantity or WEIGHT), QUANTITIES[location.request.quantity]
+    is_of_layers = row is not None and row.of_layers
+    if is_of_layers == old_row.of_layers:
+        return changes
+    model, heads = st.session_state.pop(LEFT_HEADS_KEY, ("", {}))
+    if is_of_layers:
+        parameters = address.get_parameters()
+        heads = {name: parameters.get(name) for name in HEAD_PARAMETERS}
+        st.session_state[LEFT_HEADS_KEY] = location.request.model, heads
+    has_heads = not is_of_layers and model == location.request.model
+    return changes | (heads if has_heads else dict.fromkeys(HEAD_PARAMETERS))
 
 
 @report_errors()

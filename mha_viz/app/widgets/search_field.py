@@ -170,7 +170,7 @@ def _find_by_link(query: str, model: catalog.Model, url: Url) -> list[AnswerGrou
 def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGroup:
     """Return the heads that write a word in the text of the page, or the reason why that is not known."""
     attention = _load_reading(model, url)
-    request = Request(attention.model, url.text, url.location.request.pair)
+    request = replace(_make_request(model, url), model=attention.model)
     try:
         written_words = _wait_for(
             get_model_service().ask_cached(verbs.name_words, request, NAMED_WORDS), "What heads write"
@@ -182,8 +182,15 @@ def _find_by_written_word(word: str, model: catalog.Model, url: Url) -> AnswerGr
     return head_search.find_by_written_word(word, attention, written_words)
 
 
+def _make_request(model: catalog.Model, url: Url) -> Request:
+    """Build the request for the text of the page, with its prefix unless the model has none."""
+    url_request = url.location.request
+    prefix = "" if has_two_stacks(model) else url_request.prefix
+    return Request(model.name, url.text, url_request.pair, prefix=prefix)
+
+
 def _load_reading(model: catalog.Model, url: Url) -> Attention:
-    request = Request(model.name, url.text, url.location.request.pair)
+    request = _make_request(model, url)
     if not (get_model_service().has_reading(request) or is_ready(model)):
         model = catalog.choose_default()  # shown while the requested model is missing
         request = replace(request, model=model.name)

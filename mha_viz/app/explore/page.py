@@ -14,7 +14,7 @@ import streamlit as st
 from mha_viz.app.explore import averages, continuation, corpus_cases, gold
 from mha_viz.app.explore.badges import describe_view, encode_badges
 from mha_viz.app.service import studies
-from mha_viz.app.service.caches import get_model_service, is_ready, read_facts
+from mha_viz.app.service.caches import get_model_service, is_ready
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.service.studies import make_built_in_corpus
 from mha_viz.app.url import address, comparison
@@ -311,20 +311,20 @@ def read_page(url: Url) -> PageReading | None:
 
 def report_shared_keys(page: PageReading) -> None:
     """Report whether only the model's weights can be read, and which heads share keys and values."""
-    with suppress(MhaVizError):  # the files were deleted; keep the drawing
-        facts = read_facts(page.model)
-        if facts is not None and facts.weights_only:
-            show_remark(
-                "Only the attention weights of this model can be read, so norms, parts of a score, "
-                "switching heads off, predictions and the steps inside a head are not available."
-            )
-        group_size = facts.heads_per_key if facts is not None else 1
-        if group_size > 1:
-            joiner = " and " if group_size == 2 else " to "
-            heads = range(0, page.attention.heads, group_size)
-            groups = [f"H{first}{joiner}H{first + group_size - 1}" for first in heads]
-            group_list = ", ".join(groups[:MAX_LISTED]) + (", and so on," if len(groups) > MAX_LISTED else "")
-            show_remark(f"In each layer {group_list} share a key and a value; their queries differ.")
+    if page.facts is None:
+        return
+    if page.facts.weights_only:
+        show_remark(
+            "Only the attention weights of this model can be read, so norms, parts of a score, "
+            "switching heads off, predictions and the steps inside a head are not available."
+        )
+    group_size = page.facts.heads_per_key
+    if group_size > 1:
+        joiner = " and " if group_size == 2 else " to "
+        heads = range(0, page.attention.heads, group_size)
+        groups = [f"H{first}{joiner}H{first + group_size - 1}" for first in heads]
+        group_list = ", ".join(groups[:MAX_LISTED]) + (", and so on," if len(groups) > MAX_LISTED else "")
+        show_remark(f"In each layer {group_list} share a key and a value; their queries differ.")
 
 
 def show_study_progress(page: PageReading) -> None:
@@ -360,10 +360,7 @@ def _has_reasons(page: PageReading) -> bool:
         return False
     if page.url.location.request.off or address.is_class_view():
         return False
-    with suppress(MhaVizError):
-        facts = read_facts(page.model)
-        return facts is not None and not facts.weights_only
-    return False
+    return page.facts is not None and not page.facts.weights_only
 
 
 @st.fragment

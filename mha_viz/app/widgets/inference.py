@@ -39,6 +39,7 @@ from mha_viz.errors import MhaVizError, ModelError, UnknownHead
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.layout.packet import OpenHead
 from mha_viz.models.getting import catalog
+from mha_viz.models.getting.folder import Facts
 from mha_viz.process.steps import run_steps
 from mha_viz.request import BOTH, DECODER, FIRST_MASK, METHODS, TEXT, Question, Request
 from mha_viz.text import Token, TokenizedText, clean, languages
@@ -88,6 +89,13 @@ class PageReading:
         """The request for this text with no head off."""
         url_request = self.url.location.request
         return Request(self.model.name, self.url.text, url_request.pair, prefix=url_request.prefix)
+
+    @cached_property
+    def facts(self) -> Facts | None:
+        """The facts of the model; None if its files were deleted after it read the text."""
+        with suppress(MhaVizError):
+            return read_facts(self.model)
+        return None
 
     @cached_property
     def is_part(self) -> bool:

@@ -15,7 +15,7 @@ from mha_viz.attention.parts import GROUPS, ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.numerals import decimal, percent
 
-MAX_NUMBERS = 512  # maximum numbers sent per vector; of wider vectors, send the largest of several neighbours
+MAX_NUMBERS = 512  # maximum numbers sent per vector; of a wider one, the largest of each group is sent
 MAX_ANSWERS = 3
 MAX_KEYS = 4  # maximum number of value vectors drawn at the stage that mixes them
 _Vector = npt.NDArray[np.float32]
@@ -35,9 +35,9 @@ def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None)
     strongest_keys = [*np.argsort(-weights, kind="stable")[:MAX_KEYS]]
     moved = {int(token): weights[token] * trace.v[head, token] for token in strongest_keys if weights[token] > 0}
     mixed = trace.context[head, query]
-    longest = max(float(np.abs(vector).max(initial=0)) for vector in (*moved.values(), mixed))  # of one scale for all
+    largest = max(float(np.abs(vector).max(initial=0)) for vector in (*moved.values(), mixed))  # all rows share a scale
     moved_rows = [
-        _make_row(_shorten(trace, token), vector, percent(float(weights[token])), longest)
+        _make_row(_shorten(trace, token), vector, percent(float(weights[token])), largest)
         for token, vector in moved.items()
     ]
     is_seen, score = not trace.mask[query, key], float(trace.scores[head, query, key])
@@ -57,7 +57,7 @@ def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None)
         "shares": [
             {"token": token, "name": _shorten(trace, token), "weight": float(weights[token])} for token in o.tokens
         ],
-        "moved": [*moved_rows, _make_row("sum", mixed, "", longest)],
+        "moved": [*moved_rows, _make_row("sum", mixed, "", largest)],
         "layer": _list_shares(compute_links(trace, head, query).heads),
         "written": output if isinstance(output, str) else _describe_words(output, key),
         "answer": [] if answer is None else _list_answers(answer),
@@ -109,7 +109,7 @@ def _list_answers(answer: Answer) -> list[dict[str, Any]]:
 
 
 def _describe_words(output: HeadOutput, key: int) -> dict[str, Any]:
-    """Return the words that the key's vector and the sum of all move the query towards and away from."""
+    """Return the words that the key's vector and the sum over all keys move the query towards and away from."""
 
     def describe(predicted_words: WrittenWords) -> dict[str, list[str]]:
         return {"towards": list(predicted_words.towards), "away": list(predicted_words.away)}

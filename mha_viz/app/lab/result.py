@@ -240,7 +240,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
         )
         for row_result in results
     ]
-    curves = [
+    losses = [
         line
         for row_result in results
         for line in scale_losses([row_result.runs[0].loss], 0, [run.loss for run in runs])
@@ -251,7 +251,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
         maps=np.concatenate([first.maps, second.maps], axis=1),
         strip=first.strip._replace(entries=np.concatenate([first.strip.entries, second.strip.entries], axis=1)),
         relation_notes=[[] for _ in first.relations],
-        curves=Curves("loss", [line._replace(is_dashed=row.is_dashed) for line, row in zip(curves, rows, strict=True)]),
+        curves=Curves("loss", [line._replace(is_dashed=row.is_dashed) for line, row in zip(losses, rows, strict=True)]),
         rows=rows,
     )
     return build_player_data(recording, 0, theme)

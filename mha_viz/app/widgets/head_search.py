@@ -38,10 +38,14 @@ from mha_viz.numerals import counted, decimal, format_weight, percent
 MAX_LISTED = 6  # maximum heads in a group of answers
 MAX_PER_WORD = 4  # maximum heads for each direction of a word
 MIN_CASES = 20  # minimum held-out cases of a listed relation
-NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"  # standings of an answer
+# Standings of answers.
+NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 SCORES = "share of its scores over a corpus"
 PAIRS = "sentence pairs that are right without it"
+COPYING_SCORE = "copying score, from its weights"
+
 NONE_NEEDED = "No head was shown to be needed for this."
+NOT_WRITTEN = "No head writes it in this text."
 # Other names that visitors may type for the groups of :class:`HeadShares`.
 GROUP_SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -53,8 +57,6 @@ GROUP_SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 WRITING_VERBS = ("write", "writes", "writing")
 COPYING_NAMES = ("copies", "copy", "copying", "copying head", "copying heads", "copying score", "copying scores")
-NOT_WRITTEN = "No head writes it in this text."
-COPYING_SCORE = "copying score, from its weights"
 QUERY_HELP = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, comma, writes beast"
 RULES = {
     "best fixed offset": "offset_odd",
@@ -508,8 +510,8 @@ def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText],
 
 def _compute_shares(attention: Attention, query: Sequence[int], keys: Sequence[Sequence[int]]) -> Any:
     """Return the weights from a word to several others, [layer, head, key], as :func:`_compute_share` counts them."""
-    from_word = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, token]
-    return np.stack([from_word[..., list(key)].sum(axis=-1) for key in keys], axis=-1)
+    word_weights = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, token]
+    return np.stack([word_weights[..., list(key)].sum(axis=-1) for key in keys], axis=-1)
 
 
 def _compute_share(attention: Attention, query: Sequence[int], key: Sequence[int]) -> Any:

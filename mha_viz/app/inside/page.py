@@ -173,14 +173,14 @@ def _ask_for_answer(page: PageReading, trace: Trace, head: Head, query: int) -> 
 
 
 def _is_masked(trace: Trace, token: int) -> bool:
-    """Return whether a token is the one that a masked model predicts."""
+    """Return whether the token is a mask, in whose place the model predicts a word."""
     return MASK_NAME.fullmatch(trace.text.tokens[token].text) is not None
 
 
 def _find_answer_position(trace: Trace) -> int | None:
     """Return the masked token or, if there is none, the last token of a causal model; None for other models."""
-    masked = (token for token in range(trace.n) if _is_masked(trace, token))
-    return next(masked, trace.n - 1 if trace.causal else None)
+    masked_tokens = (token for token in range(trace.n) if _is_masked(trace, token))
+    return next(masked_tokens, trace.n - 1 if trace.causal else None)
 
 
 def _try_to_ask(ask: Callable[[], Any]) -> Any:

@@ -62,7 +62,7 @@ def show_concatenation(o: OpenStage) -> None:
     """Show the outputs of the heads side by side."""
     t = o.trace
     text, charts = split_columns()
-    first = o.head * t.d_k
+    start = o.head * t.d_k
     width_note = ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
     with text:
         st.markdown(
@@ -73,8 +73,8 @@ Each head has computed {t.d_k} numbers for {o.quote_token(o.query)}. Nothing is 
         show_shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
     with text, make_more_expander():
         st.markdown(
-            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width_note}. Columns {first} to
-{first + t.d_k - 1} are head {o.head}'s. This is also where training makes heads differ: the gradient of a head comes
+            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width_note}. Columns {start} to
+{start + t.d_k - 1} are head {o.head}'s. This is also where training makes heads differ: the gradient of a head comes
 back through its own columns and the rows of $W_O$ that multiply them.
 """
         )

@@ -64,8 +64,8 @@ Each token is a vector of {t.d_model} numbers.{norm_note} All {t.heads} heads re
 def show_linear(o: OpenStage) -> None:
     """Show the projections of x to q, k and v."""
     t, p = o.trace, o.trace.parameters
-    first = o.head * t.d_k
-    product = float(t.x[o.query] @ p.w_q[:, first])
+    start = o.head * t.d_k
+    product = float(t.x[o.query] @ p.w_q[:, start])
     text, charts = split_columns()
     with text:
         st.markdown(
@@ -79,11 +79,11 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
     with text, make_more_expander():
         st.markdown(
             f"""Models store the matrices of all heads side by side in one {t.d_model} × {t.heads * t.d_k} matrix; head
-{o.head} owns columns {first} to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads
+{o.head} owns columns {start} to {start + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads
 of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
 
 {MHA_LINK}; most models add a bias. The first number of q of {o.quote_token(o.query)}: {t.d_model} products that sum to
-{decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(product + p.b_q[first], 3)}**.
+{decimal(product, 3)}, plus the bias {decimal(p.b_q[start], 3)}, is **{decimal(product + p.b_q[start], 3)}**.
 {_explain_shared_keys(o)}"""
         )
         _compare_with_loop(t)

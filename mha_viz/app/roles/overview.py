@@ -277,8 +277,8 @@ def show_role_lines(findings: Sequence[Finding], uses: Mapping[str, str] | None 
     """Show one line for each role: what the head does and how often, what the strongest simple rule does, and a bar.
 
     The bar has a tick for the rule. Without ``uses``, the roles are of several heads, and each line names its head.
-    With ``uses``, they are roles of one head: roles in ``uses`` are marked, with the measure of their effect,
-    consecutive lines do not repeat the same measure, and the explanation of the rules can be unfolded.
+    With ``uses``, they are roles of one head, on its card: a role in ``uses`` is marked as used, by the measure given
+    there; a line does not repeat the measure of the line before; and the explanation of the rules can be unfolded.
     """
     is_card = uses is not None
     first_comparison = next((finding for finding in findings if finding.state), None) if is_card else None

@@ -93,9 +93,9 @@ def draw_sentence(
 ) -> None:
     """Draw the sentence in large type, its second sentence, the examples, and the model that reads it.
 
-    ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, model, label (of the model),
-    models [{name, label}], open (whether any model may be typed), examples [{text, pair, look}], arched (whether the
-    drawing below has arcs).
+    ``content``: text, pair, look (what to look for) and its answer, opens ({index, head} of an example, or None), intro,
+    plain (whether it is the view for a class), model, label (of the model), models [{name, label}], open (whether any
+    model may be typed), examples [{text, pair, look}], arched (whether the drawing below has arcs).
 
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or ``model`` (a
     name as chosen or typed).
@@ -171,8 +171,8 @@ def follow_pointer(tokens: Sequence[int], colour: str) -> None:
 def draw_search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
     """Draw the search for heads.
 
-    ``content``: typed (the query), problem (why it cannot be answered), groups [{title, note, answers:
-    [{head, paper, does, score, baseline, rule, standing, href}]}].
+    ``content``: number (of the query), typed (the query), problem (why it cannot be answered), groups [{title, note,
+    answers: [{name, paper, does, score, baseline, rule, standing, href}]}].
 
     In the callbacks, ``st.session_state[key]`` holds ``query`` (what was typed) or ``open`` ({typed, index}: the query
     and the number of an answer).

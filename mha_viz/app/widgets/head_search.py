@@ -338,7 +338,7 @@ def find_by_written_word(
 ) -> AnswerGroup:
     """Return the heads that move a token of this text towards a word, the strongest link first.
 
-    Of each head, the strongest link between different ordinary tokens counts whose key writes the word. The baseline is
+    A head's score is its strongest link between different ordinary tokens whose key writes the word; the baseline is
     the mean of all heads. ``word`` is in lower case. ``written_words``: for each head and key, the words that the key's
     vector moves a token towards.
     """
@@ -366,8 +366,8 @@ def find_by_written_word(
 def find_by_need(query: str, needs: Mapping[Head, PairResults]) -> AnswerGroup | None:
     """Return the heads that sentence pairs need, for "needed" or for a kind of pair, as in "needed for agreement".
 
-    None for other texts and for a kind that was not measured. The score is how many pairs are right without the head,
-    the baseline how many the whole model gets right: of the kind, or of all kinds that need the head.
+    None for other texts and for a kind that was not measured. The score is the share of pairs that are right
+    without the head, the baseline with it. Without a kind, the pairs are of all kinds that need the head.
     """
     phrase = _normalise(query).removeprefix("heads ")
     if not re.match(rf"{NEEDED}( for\b|$)", phrase):

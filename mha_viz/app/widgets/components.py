@@ -93,7 +93,7 @@ def draw_sentence(
 ) -> None:
     """Draw the sentence in large type, its second sentence, the examples, and the model that reads it.
 
-    ``content``: text, pair, look (what to look for) and its answer, opens ({index, head} of an example, or None), intro,
+    ``content``: text, pair, look (a hint), answer (to the hint), opens ({index, head} of an example, or None), intro,
     plain (whether it is the view for a class), model, label (of the model), models [{name, label}], open (whether any
     model may be typed), examples [{text, pair, look}], arched (whether the drawing below has arcs).
 

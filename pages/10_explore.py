@@ -15,5 +15,5 @@ continuation.show_continue_button(url)
 reading = explore.read_page(url)
 if reading is not None:
     explore.draw(reading, switch_off.make_mode, controls.toggle_head)
-    explore.report_shared_keys(reading)
+    explore.report_model_limits(reading)
 explore.warm_up()

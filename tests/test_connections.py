@@ -87,7 +87,7 @@ class Deadlines:
             assert one._deadline
             assert one._deadline.when() <= asyncio.get_running_loop().time() + connections.HEAD_S
             one._deadline.cancel()
-            one._abort_late()
+            one._abort_if_waiting()
         return len(running)
 
 

@@ -475,8 +475,7 @@ def parse_panel_view(
 def _show_quantity_control(location: Address, is_of_weights: bool, has_second: bool) -> None:
     """Show the control for the quantity and, for gradients, the controls for the word.
 
-    Where only weights are compared, show a remark instead. ``has_second``: whether a second text is compared with the
-    first by its vector.
+    Where only weights are compared, show a remark instead. ``has_second``: whether the question may have a second text.
     """
     if is_of_weights:
         if location.request.quantity != DEFAULTS["shown"]:

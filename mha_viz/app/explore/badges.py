@@ -88,7 +88,7 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
 
 
 def describe_view(page: PageReading, open_count: int, off: str | None) -> dict[str, Any]:
-    """Return the part of the drawing's state that the URL does not determine.
+    """Return the state of the explorer beyond the reading and its roles.
 
     Keys:
         "tour": the open step of the tour.
@@ -248,9 +248,9 @@ def _compute_explained_shares(
 ) -> dict[str, Any]:
     """Return the explained shares of recipes in this text.
 
-    "here" [head] is the mean over rows of Σ_j min(A[i, j], P[i, j]), and "heads" has the share of each part. For the
-    unexplained quantity, "here" is the same value computed as 1 − Σ_j |A[i, j] − P[i, j]| / 2. Other quantities have
-    none.
+    "here" [head] is the mean over rows of Σ_j min(A[i, j], P[i, j]) with the weights P that the recipe predicts, and
+    "heads" has the share of each part. For the unexplained quantity, "here" is the same value computed as
+    1 − Σ_j |A[i, j] − P[i, j]| / 2. Other quantities have none.
     """
     if attention.quantity == "unexplained":
         explained_shares = 1 - np.abs(attention.weights).sum(axis=3).mean(axis=2) / 2

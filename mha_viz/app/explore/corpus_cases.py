@@ -56,9 +56,9 @@ def _describe_case(case: Example) -> dict[str, Any]:
     ends = (case.answer, case.word) if case.detail.endswith("head_to_dep") else (case.word, case.answer)
     forms = case.sentence.forms
     positions = [i for i in range(len(forms)) if any(abs(i - end) <= CONTEXT_WORDS for end in ends)]
-    are_adjacent = [i - 1 in (previous, -1) for previous, i in zip([-1, *positions], positions, strict=False)]
     words = [
-        forms[i] if is_adjacent else f"… {forms[i]}" for i, is_adjacent in zip(positions, are_adjacent, strict=True)
+        forms[i] if i - 1 in (previous, -1) else f"… {forms[i]}"
+        for previous, i in zip([-1, *positions], positions, strict=False)
     ]
     words[-1] += "" if positions[-1] == len(forms) - 1 else " …"
     begin, end = map(positions.index, ends)

@@ -91,7 +91,7 @@ def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None],
     _show_question(page)
     explains = _has_reasons(page)
     charts = _show_heads(page, mode, on_toggle, explains)
-    charts += _show_below(page)
+    charts += _show_gold_and_averages(page)
     download_panel.show_reading_downloads(page.attention, page.heads, partial(_read_view, page), charts)
     if explains:
         _answer_browser(page.plain_request, page.attention.key)
@@ -106,7 +106,7 @@ def _report_limits(page: PageReading) -> None:
     inference.report_cut_text(page)
     inference.report_unknown_text(attention)
     unread_parameters = ["tray"] if location.tray and not comparison.read(location.tray)[1] else []
-    missing_tokens = [f"token {token}" for token in location.tokens if token >= page.tokens]
+    missing_tokens = [f"token {token}" for token in location.tokens if token >= page.token_count]
     missing_heads = [str(head) for head, exists in page.requested_heads.items() if not exists]
     report_ignored([*missing_heads, *location.list_ignored("explore"), *missing_tokens, *unread_parameters])
     describe_part(attention)
@@ -160,11 +160,11 @@ def _find_ranked_link(page: PageReading) -> RankedLink | None:
 def _read_view(page: PageReading) -> View:
     """Return the view on screen. If the URL names no head, it includes the pin of the first view."""
     return parse_view(
-        address.get_parameters(), page.opening.pin if page.url.location.head is None else None, page.tokens
+        address.get_parameters(), page.opening.pin if page.url.location.head is None else None, page.token_count
     )
 
 
-def _show_below(page: PageReading) -> list[PageChart]:
+def _show_gold_and_averages(page: PageReading) -> list[PageChart]:
     """Compare the open head with the gold annotation, if there is any, and show averages over several lines.
 
     Return the charts of the averages.
@@ -240,7 +240,7 @@ def _on_compare() -> None:
     """Add the head on screen to the compared heads."""
     event = read_message("explorer", "compare")
     url = address.get_url()
-    if DRAWN_KEY in st.session_state and not _is_drawn(event, url):  # a browser may draw before its session has
+    if DRAWN_KEY in st.session_state and not _is_drawn(event, url):  # a new session has drawn nothing yet
         st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
         return
     try:
@@ -309,7 +309,7 @@ def read_page(url: Url) -> PageReading | None:
     return page and continuation.mark_written_text(page)
 
 
-def report_shared_keys(page: PageReading) -> None:
+def report_model_limits(page: PageReading) -> None:
     """Report whether only the model's weights can be read, and which heads share keys and values."""
     if page.facts is None:
         return
@@ -356,7 +356,7 @@ def _has_reasons(page: PageReading) -> bool:
     False in the view for a class, and for a model of which only the weights can be read.
     """
     attention = page.attention
-    if page.is_part or attention.quantity != WEIGHT or page.tokens > MAX_EXPLAINED:
+    if page.is_part or attention.quantity != WEIGHT or page.token_count > MAX_EXPLAINED:
         return False
     if page.url.location.request.off or address.is_class_view():
         return False

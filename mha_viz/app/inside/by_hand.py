@@ -43,8 +43,8 @@ def compute_softmax_row(trace: Trace, head: int, query: int, is_divided: bool) -
     products = trace.scores[head, query].astype(np.float64)
     scores = products * trace.scaling if is_divided else products
     is_visible = ~trace.mask[query]
-    largest = float(scores[is_visible].max())
-    shift = largest if largest > LARGEST_UNSHIFTED_SCORE else 0.0
+    max_score = float(scores[is_visible].max())
+    shift = max_score if max_score > LARGEST_UNSHIFTED_SCORE else 0.0
     powers = np.where(is_visible, np.exp(np.where(is_visible, scores, shift) - shift), 0)
     return SoftmaxRow(products, scores, shift, powers, powers / powers.sum())
 
@@ -52,9 +52,9 @@ def compute_softmax_row(trace: Trace, head: int, query: int, is_divided: bool) -
 def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], is_divided: bool) -> str:
     """Return the row as a Markdown table: the given ``tokens``, all other tokens together, and the sum."""
     row = compute_softmax_row(trace, head, query, is_divided)
-    scaling = r"÷ $\sqrt{d_k}$" if trace.has_standard_scaling else f"× {trace.scaling:.3g}"
-    power = "$e^{s - " + f"{row.shift:.1f}" + "}$" if row.shift else "$e^s$"
-    columns = ["to", "q · k", *([f"s: {scaling}"] if is_divided else []), f"power {power}", "share"]
+    scaling_label = r"÷ $\sqrt{d_k}$" if trace.has_standard_scaling else f"× {trace.scaling:.3g}"
+    power_label = "$e^{s - " + f"{row.shift:.1f}" + "}$" if row.shift else "$e^s$"
+    columns = ["to", "q · k", *([f"s: {scaling_label}"] if is_divided else []), f"power {power_label}", "share"]
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
     for token in tokens:
         name = escape_markdown(trace.text.tokens[token].drawn[:24])

@@ -19,8 +19,8 @@ from mha_viz.figures.charts.plotly_settings import CONFIG
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
 
-ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
-ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
+SDPA_LINK = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
+MHA_LINK = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
 
 
 @dataclass(frozen=True)

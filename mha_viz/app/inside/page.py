@@ -89,7 +89,8 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
     query, key = _choose_pair(page, head, _find_answer_position(trace))
     name = _read_stage_name()
     tokens = choose_tokens(trace, head.head, query, key)
-    output, parts = _explain(page, head, query), partial(_ask_model, page, verbs.split_scores, head, query)
+    output = _explain_output(page, head, query)
+    split_scores = partial(_ask_model, page, verbs.split_scores, head, query)
     choices = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with choices:
         _show_choices(attention, head, query, key)
@@ -98,9 +99,9 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
     description, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
     is_divided = read_option("divide", ("no",), ".+") != "no"
     stage = OpenStage(
-        name, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, parts, output
+        name, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, split_scores, output
     )
-    key_parts = None if trace.mask[query, key] else _try_to_ask(partial(parts, (key,)))
+    key_parts = None if trace.mask[query, key] else _try_to_ask(partial(split_scores, (key,)))
     answer = _ask_for_answer(page, trace, head, query) if name == ANSWER_STAGE else None
     _show_picture(stage, build_picture(stage, key_parts[0] if key_parts else None, answer))
     if name == COST_STAGE:
@@ -149,7 +150,7 @@ def _ask(page: PageReading, verb: Callable[..., Any], request: Request, *values:
     return inference.wait_for_result(future, f"Opening {page.model.label}…")
 
 
-def _explain(page: PageReading, head: Head, query: int) -> HeadOutput | str:
+def _explain_output(page: PageReading, head: Head, query: int) -> HeadOutput | str:
     """Return what the head writes at the query, or the reason why its words cannot be named."""
     try:
         output: HeadOutput = _ask_model(page, verbs.explain_output, head, query)
@@ -172,14 +173,14 @@ def _ask_for_answer(page: PageReading, trace: Trace, head: Head, query: int) -> 
 
 
 def _is_masked(trace: Trace, token: int) -> bool:
-    """Return whether a token is the one that a masked model predicts."""
+    """Return whether the token is a mask, in whose place the model predicts a word."""
     return MASK_NAME.fullmatch(trace.text.tokens[token].text) is not None
 
 
 def _find_answer_position(trace: Trace) -> int | None:
     """Return the masked token or, if there is none, the last token of a causal model; None for other models."""
-    masked = (token for token in range(trace.n) if _is_masked(trace, token))
-    return next(masked, trace.n - 1 if trace.causal else None)
+    masked_tokens = (token for token in range(trace.n) if _is_masked(trace, token))
+    return next(masked_tokens, trace.n - 1 if trace.causal else None)
 
 
 def _try_to_ask(ask: Callable[[], Any]) -> Any:
@@ -195,7 +196,7 @@ def _try_to_ask(ask: Callable[[], Any]) -> Any:
 def _choose_pair(page: PageReading, head: Head, answer_position: int | None) -> tuple[int, int]:
     """Return query and key: those in the URL, else those pinned in Explore, else the head's strongest link.
 
-    That link begins where the model predicts a word, if it does.
+    That link begins at the token where the model predicts a word, if there is one.
     """
     n, parameters = len(page.attention.text), page.url.parameters
     ignored_parameters = [

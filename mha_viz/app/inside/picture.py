@@ -15,7 +15,7 @@ from mha_viz.attention.parts import GROUPS, ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.numerals import decimal, percent
 
-MAX_NUMBERS = 512  # maximum numbers sent per vector; of wider vectors, send the largest of several neighbours
+MAX_NUMBERS = 512  # maximum numbers sent per vector; of a wider one, the largest of each group is sent
 MAX_ANSWERS = 3
 MAX_KEYS = 4  # maximum number of value vectors drawn at the stage that mixes them
 _Vector = npt.NDArray[np.float32]
@@ -33,12 +33,12 @@ def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None)
     weights = trace.weights[head, query]
     q_row, k_row = _make_row(f"q of {names[0]}", q), _make_row(f"k of {names[1]}", k)
     strongest_keys = [*np.argsort(-weights, kind="stable")[:MAX_KEYS]]
-    moved = {int(token): weights[token] * trace.v[head, token] for token in strongest_keys if weights[token] > 0}
-    mixed = trace.context[head, query]
-    longest = max(float(np.abs(vector).max(initial=0)) for vector in (*moved.values(), mixed))  # of one scale for all
+    terms = {int(token): weights[token] * trace.v[head, token] for token in strongest_keys if weights[token] > 0}
+    total = trace.context[head, query]
+    largest = max(float(np.abs(vector).max(initial=0)) for vector in (*terms.values(), total))  # all rows share a scale
     moved_rows = [
-        _make_row(_shorten(trace, token), vector, percent(float(weights[token])), longest)
-        for token, vector in moved.items()
+        _make_row(_shorten(trace, token), vector, percent(float(weights[token])), largest)
+        for token, vector in terms.items()
     ]
     is_seen, score = not trace.mask[query, key], float(trace.scores[head, query, key])
     return {
@@ -57,7 +57,7 @@ def build_picture(o: OpenStage, parts: ScoreParts | None, answer: Answer | None)
         "shares": [
             {"token": token, "name": _shorten(trace, token), "weight": float(weights[token])} for token in o.tokens
         ],
-        "moved": [*moved_rows, _make_row("sum", mixed, "", longest)],
+        "moved": [*moved_rows, _make_row("sum", total, "", largest)],
         "layer": _list_shares(compute_links(trace, head, query).heads),
         "written": output if isinstance(output, str) else _describe_words(output, key),
         "answer": [] if answer is None else _list_answers(answer),
@@ -97,19 +97,19 @@ def _list_shares(shares: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
 def _list_answers(answer: Answer) -> list[dict[str, Any]]:
     """Return the most probable words, with their probabilities before and after the head is switched off."""
     word_rows = zip(answer.words, answer.before.tolist(), answer.after.tolist(), strict=True)
-    largest = sorted(word_rows, key=lambda row: -max(row[1:]))[:MAX_ANSWERS]
+    top_rows = sorted(word_rows, key=lambda row: -max(row[1:]))[:MAX_ANSWERS]
     return [
         {
             "name": word,
             "number": probability_before,
             "value": f"{percent(probability_before)} → {percent(probability_after)}",
         }
-        for word, probability_before, probability_after in largest
+        for word, probability_before, probability_after in top_rows
     ]
 
 
 def _describe_words(output: HeadOutput, key: int) -> dict[str, Any]:
-    """Return the words that the key's vector and the sum of all move the query towards and away from."""
+    """Return the words that the key's vector and the sum over all keys move the query towards and away from."""
 
     def describe(predicted_words: WrittenWords) -> dict[str, list[str]]:
         return {"towards": list(predicted_words.towards), "away": list(predicted_words.away)}

@@ -25,7 +25,7 @@ MAX_REASONS = 3  # maximum pairs of parts in the sentence
 
 
 def explain_score(o: OpenStage, container: Any) -> None:
-    """Explain the score of the query with the key below the charts of scores, if the key is not masked.
+    """Below the charts of scores, explain the score of the query with the key, unless the key is masked.
 
     While the pointer is on another drawn key, the page explains the score of that key instead. If this model's scores
     cannot be split into parts, show the reason.
@@ -70,13 +70,13 @@ def _write_sentence(o: OpenStage, parts: ScoreParts, names: list[str]) -> str:
     """
     above_mean = parts.above_mean
     order = np.argsort(-above_mean, axis=None, kind="stable")[:MAX_REASONS]
-    largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above_mean.shape), strict=True)]
+    pairs = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above_mean.shape), strict=True)]
     query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].drawn[:24])}</bdi>”" for token in (o.query, parts.key))
     reasons = [
         f"{_link_head(o, parts, a, names)}{f' of {query}' * is_first} meets {_link_head(o, parts, b, names)}"
         f"{f' of {key}' * is_first} (<b>+{decimal(above_mean[a, b])}</b>: {decimal(parts.values[a, b])}, mean "
         f"{decimal(parts.means[a, b])})"
-        for is_first, (a, b) in zip((True, False, False), largest, strict=False)
+        for is_first, (a, b) in zip((True, False, False), pairs, strict=False)
         if above_mean[a, b] > 0
     ]
     explanation = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"

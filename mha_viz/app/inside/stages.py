@@ -40,7 +40,7 @@ STAGES: Mapping[str, Stage] = MappingProxyType(
         "writes": Stage("Writes", lambda t: "words", True, (show_words,)),
     }
 )
-# The stages for names in older links, which name the parts of stages.
+# Older links name parts of stages. The stage of each part:
 STAGES_OF_OLD_LINKS: Mapping[str, str] = MappingProxyType(
     {
         **{"linear": "project", "turn": "project", "products": "score", "scale": "score", "mask": "score"},

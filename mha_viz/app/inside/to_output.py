@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.app.inside.open_stage import (
-    ALL_HEADS,
+    MHA_LINK,
     OpenStage,
     draw_chart,
     make_more_expander,
@@ -62,7 +62,7 @@ def show_concatenation(o: OpenStage) -> None:
     """Show the outputs of the heads side by side."""
     t = o.trace
     text, charts = split_columns()
-    first = o.head * t.d_k
+    start = o.head * t.d_k
     width_note = ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
     with text:
         st.markdown(
@@ -73,8 +73,8 @@ Each head has computed {t.d_k} numbers for {o.quote_token(o.query)}. Nothing is 
         show_shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
     with text, make_more_expander():
         st.markdown(
-            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width_note}. Columns {first} to
-{first + t.d_k - 1} are head {o.head}'s. This is also where training makes heads differ: the gradient of a head comes
+            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width_note}. Columns {start} to
+{start + t.d_k - 1} are head {o.head}'s. This is also where training makes heads differ: the gradient of a head comes
 back through its own columns and the rows of $W_O$ that multiply them.
 """
         )
@@ -98,7 +98,7 @@ $$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W_O = \sum_i \mathr
         )
     with text, make_more_expander():
         st.markdown(
-            f"""The concatenation is multiplied by one last matrix ({ALL_HEADS}). Head {o.head} is multiplied only by
+            f"""The concatenation is multiplied by one last matrix ({MHA_LINK}). Head {o.head} is multiplied only by
 its own {t.d_k} rows of $W_O$. For {o.quote_token(o.query)} head {o.head} adds a vector of length {length:.2f}.
 
 All {t.heads} terms and the bias together differ from the output of the model itself by at most
@@ -112,8 +112,7 @@ All {t.heads} terms and the bias together differ from the output of the model it
         )
         st.markdown(
             f"**A weight is not an effect.** A head may attend strongly to a token whose value vector is short. "
-            f"{KOBAYASHI} "
-            f"therefore measure the length of weight × v × $W_O$, the last chart. {_compare_measures(o)}"
+            f"{KOBAYASHI} therefore measure the length of weight × v × $W_O$, the last chart. {_compare_measures(o)}"
         )
         report_omitted_tokens(o)
     draw_chart(

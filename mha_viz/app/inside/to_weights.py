@@ -11,8 +11,8 @@ import streamlit as st
 from mha_viz.analysis.distance import entropy
 from mha_viz.app.inside.by_hand import format_softmax_table, make_row_table
 from mha_viz.app.inside.open_stage import (
-    ALL_HEADS,
-    ONE_HEAD,
+    MHA_LINK,
+    SDPA_LINK,
     OpenStage,
     draw_chart,
     make_more_expander,
@@ -64,8 +64,8 @@ Each token is a vector of {t.d_model} numbers.{norm_note} All {t.heads} heads re
 def show_linear(o: OpenStage) -> None:
     """Show the projections of x to q, k and v."""
     t, p = o.trace, o.trace.parameters
-    first = o.head * t.d_k
-    product = float(t.x[o.query] @ p.w_q[:, first])
+    start = o.head * t.d_k
+    product = float(t.x[o.query] @ p.w_q[:, start])
     text, charts = split_columns()
     with text:
         st.markdown(
@@ -79,11 +79,11 @@ $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
     with text, make_more_expander():
         st.markdown(
             f"""Models store the matrices of all heads side by side in one {t.d_model} × {t.heads * t.d_k} matrix; head
-{o.head} owns columns {first} to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads
+{o.head} owns columns {start} to {start + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads
 of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
 
-{ALL_HEADS}; most models add a bias. The first number of q of {o.quote_token(o.query)}: {t.d_model} products that sum to
-{decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(product + p.b_q[first], 3)}**.
+{MHA_LINK}; most models add a bias. The first number of q of {o.quote_token(o.query)}: {t.d_model} products that sum to
+{decimal(product, 3)}, plus the bias {decimal(p.b_q[start], 3)}, is **{decimal(product + p.b_q[start], 3)}**.
 {_explain_shared_keys(o)}"""
         )
         _compare_with_loop(t)
@@ -185,7 +185,7 @@ def show_scale(o: OpenStage) -> None:
         st.markdown(
             rf"""A sum of {t.d_k} products grows with their number: for numbers of mean 0 and variance 1 its standard
 deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Where softmax saturates, the gradient nearly vanishes, and the
-head stops learning. This is why the scores are divided ({ONE_HEAD}, with its footnote on variance).
+head stops learning. This is why the scores are divided ({SDPA_LINK}, with its footnote on variance).
 
 {_describe_saturation(o)}
 """
@@ -205,10 +205,8 @@ def _describe_saturation(o: OpenStage) -> str:
     visible_count = int((~t.mask[o.query]).sum())
     return (
         f"The row of {o.quote_token(o.query)}: largest weight **{percent(row.max())}**, entropy "
-        f"**{entropy(row):.2f}** nats "
-        f"of at most ln {visible_count} = {math.log(visible_count):.2f}. Without the division: "
-        f"**{percent(undivided_weights.max())}**, "
-        f"**{entropy(undivided_weights):.2f}** nats."
+        f"**{entropy(row):.2f}** nats of at most ln {visible_count} = {math.log(visible_count):.2f}. Without the "
+        f"division: **{percent(undivided_weights.max())}**, **{entropy(undivided_weights):.2f}** nats."
     )
 
 
@@ -227,8 +225,7 @@ def show_mask(o: OpenStage) -> None:
     masked_count = int(t.mask.sum())
     sentence = (
         f"{_explain_mask(t)}: **{masked_count} of the {t.n * t.n}** cells are masked. Their scores become −∞ before "
-        "the "
-        "softmax, which makes their weights exactly 0."
+        "the softmax, which makes their weights exactly 0."
         if t.masked
         else "This model reads in both directions: **nothing is masked**, every token may look at every token."
     )
@@ -299,7 +296,7 @@ def _write_softmax(o: OpenStage) -> tuple[str, str]:
 $$A = \mathrm{{softmax}}\left({_write_scaled_scores(t)}\right)$$
 """
     more_text = rf"""Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1
-({ONE_HEAD}). {o.quote_token(o.query)} gives **{share}** of its attention to {o.quote_token(o.key)}. This is the matrix
+({SDPA_LINK}). {o.quote_token(o.query)} gives **{share}** of its attention to {o.quote_token(o.key)}. This is the matrix
 that Explore draws; the model's own differs from what is computed here by at most {format_small(t.agreement.weights)}.
 """
     return formula, more_text
@@ -312,7 +309,7 @@ def _write_undivided_softmax(o: OpenStage, share: float) -> tuple[str, str]:
 $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({scores_tex}\right)$$
 """
     more_text = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
-({ONE_HEAD}). {o.quote_token(o.query)} would give **{percent(share)}** of its attention to
+({SDPA_LINK}). {o.quote_token(o.query)} would give **{percent(share)}** of its attention to
 {o.quote_token(o.key)}; in the model it gives {percent(float(t.weights[o.head, o.query, o.key]))}.
 """
     return formula, more_text

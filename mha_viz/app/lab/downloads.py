@@ -79,9 +79,9 @@ def _offer_heads(result: Result, run: TrainingRun, step_index: int) -> Offer:
     attention = make_reading(result, run, step_index)
     panels = [(attention, head) for head in attention.every_head()]
 
-    def make_figure(size: Size, **rows: Any) -> Figure:
+    def make_figure(size: Size, **columns: Any) -> Figure:
         options: Mapping[str, Any] = {field: getattr(size, field) for field in size.__dataclass_fields__}
-        return replace(figure_api.compare(panels, **rows, **options), name=name)
+        return replace(figure_api.compare(panels, **columns, **options), name=name)
 
     return Offer(f"Heads at step {step:,}", name, run.heads * len(result.words) ** 2, make_figure, None, run.heads)
 

@@ -285,7 +285,7 @@ def _tabulate_step(name: str, model: str, step: int) -> list[str]:
         link = (
             f"“{toy_data.words[query]}” → “{toy_data.words[key]}”: {format_weight(maps[(*read_head(row), query, key)])}"
         )
-        score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
+        score, rule = (percent(row[column]) for column in ("accuracy", "baseline"))
         score_cells = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
         lines.append(f"| {skill.name} | {format_head(read_head(row))} | {score_cells} | {link} |")
     return lines

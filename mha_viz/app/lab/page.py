@@ -72,9 +72,9 @@ def _show_experiment(name: str, next_scene: NextScene | None) -> None:
     guess = stage.ask_guess(name, experiment.prediction, experiment.options)
     if stage.has_numbers():
         settings.show_settings(name, linked_settings)
-    run = _load_linked_result(linked_settings)
-    if run is not None:
-        result.show_result(run, guess, get_theme(), next_scene)
+    shown_result = _load_linked_result(linked_settings)
+    if shown_result is not None:
+        result.show_result(shown_result, guess, get_theme(), next_scene)
 
 
 SCENES: Mapping[str, Scene] = MappingProxyType(

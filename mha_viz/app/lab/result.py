@@ -240,7 +240,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
         )
         for row_result in results
     ]
-    curves = [
+    losses = [
         line
         for row_result in results
         for line in scale_losses([row_result.runs[0].loss], 0, [run.loss for run in runs])
@@ -251,7 +251,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
         maps=np.concatenate([first.maps, second.maps], axis=1),
         strip=first.strip._replace(entries=np.concatenate([first.strip.entries, second.strip.entries], axis=1)),
         relation_notes=[[] for _ in first.relations],
-        curves=Curves("loss", [line._replace(is_dashed=row.is_dashed) for line, row in zip(curves, rows, strict=True)]),
+        curves=Curves("loss", [line._replace(is_dashed=row.is_dashed) for line, row in zip(losses, rows, strict=True)]),
         rows=rows,
     )
     return build_player_data(recording, 0, theme)
@@ -274,8 +274,8 @@ def _make_recording(
     task = EXPERIMENTS[result.settings.experiment].task
     removed_count = 0 if result.removal is None else run.heads
     last_step = int(run.steps[-1])
-    max_query_weight = max(float(np.abs(run.queries).max()) for run in shown_runs)
-    run_losses = [run.loss for run in result.runs]
+    max_query_weight = max(float(np.abs(shown_run.queries).max()) for shown_run in shown_runs)
+    run_losses = [result_run.loss for result_run in result.runs]
 
     def extend(values: Array) -> Array:
         """Append the values of the last step once for each head that is removed after training."""
@@ -292,7 +292,7 @@ def _make_recording(
         closing_note=task.note,
         target_words=lab.find_marked_keys(result).T,
         relation_notes=[[percent(accuracy) for accuracy in accuracies] for accuracies in run.accuracy.T],
-        curves=Curves("loss", scale_losses(run_losses, result.runs.index(run), [run.loss for run in shown_runs])),
+        curves=Curves("loss", scale_losses(run_losses, result.runs.index(run), [shown.loss for shown in shown_runs])),
         strip=Strip("W_Q", extend(run.queries), max_query_weight),
     )
     if result.removal is not None:

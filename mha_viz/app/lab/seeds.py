@@ -37,23 +37,24 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
 
     ``play`` draws a result under a separate key. A seed that is being trained shows its progress instead.
     """
-    is_training = any(trainings.find_running(run) is not None for run in seeds)  # a visitor trains one at a time
-    for number, (column, run) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
-        finished_result = result if number == 0 else trainings.find_result(run)
-        training = trainings.find_running(run)
+    is_training = any(trainings.find_running(variant) is not None for variant in seeds)  # one training per visitor
+    columns = st.columns(len(seeds) + 1)
+    for number, (column, variant) in enumerate(zip(columns, (result.settings, *seeds), strict=True)):
+        finished_result = result if number == 0 else trainings.find_result(variant)
+        training = trainings.find_running(variant)
         with column:
-            st.markdown(f"**Seed {run.seed}**")
+            st.markdown(f"**Seed {variant.seed}**")
             if finished_result is not None:
                 play(finished_result, f"lab_beside_{number}" if number else "")
             elif training is not None:
                 settings.show_progress(training)
             else:
                 st.button(
-                    f"Train seed {run.seed}",
+                    f"Train seed {variant.seed}",
                     key=f"lab_train_{number}",
                     disabled=is_training,
                     on_click=report_errors()(_train),
-                    args=(run,),
+                    args=(variant,),
                 )
 
 
@@ -63,9 +64,9 @@ def choose_seeds(result: Result, seeds: list[Settings]) -> None:
         return
 
     def change(count: str) -> UrlChanges:
-        missing_runs = [run for run in _list_next_seeds(result, int(count)) if trainings.find_result(run) is None]
-        if missing_runs:
-            _train(missing_runs[0])
+        missing_seeds = [s for s in _list_next_seeds(result, int(count)) if trainings.find_result(s) is None]
+        if missing_seeds:
+            _train(missing_seeds[0])
         return {PARAMETER: count if count != "0" else None}
 
     with st.container(horizontal=True, vertical_alignment="center"):

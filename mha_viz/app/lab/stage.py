@@ -23,7 +23,7 @@ from mha_viz.app.widgets.url_controls import UrlChanges, bind_control, read_opti
 from mha_viz.figures.drawing.marks import Drawing
 
 PLAYER_KEY = "lab_player"
-MAX_NARROW_MAPS = 4  # with more heads, maps at the full size of the class view do not fit a projector's low window
+MAX_LARGE_MAPS = 4  # maximum heads whose maps fit on a projector at the size that the view for a class gives them
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
 # Session keys: how often an answer started the player; the parameters of the last step.
 _PLAY_COUNT, _LAST_STEP = "lab_plays", "lab_end"
@@ -127,7 +127,7 @@ def play(
 
     st.session_state[_LAST_STEP] = dict(on_step(recording["steps"][-1]))
     options = {"play": 0 if follower_key else st.session_state.get(_PLAY_COUNT, 0), "follows": bool(follower_key)}
-    has_many_heads = len(recording["heads"]) > MAX_NARROW_MAPS and not follower_key
+    has_many_heads = len(recording["heads"]) > MAX_LARGE_MAPS and not follower_key
     with (
         st.container(key=f"{follower_key}_stage" if follower_key else "lab_stage"),
         st.container(key="lab_many") if has_many_heads else nullcontext(),

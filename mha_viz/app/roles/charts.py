@@ -137,7 +137,7 @@ def _make_link_map(model: catalog.Model, evidence: Evidence, head: Head) -> list
 def _make_rule_chart(
     label: str, file: str, table: Any, name_column: str, rules: Sequence[str], description: str
 ) -> list[PageChart]:
-    """Return a bar chart of the best heads in a table, with the scores of simple rules; empty if the table is."""
+    """Return a bar chart of the best heads in a table, with the scores of simple rules; empty for an empty table."""
     if not len(table):
         return []
     heads = [f"{name}: {head.split()[0]}" for name, head in zip(table[name_column], table["best head"], strict=True)]

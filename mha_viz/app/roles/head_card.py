@@ -151,8 +151,7 @@ def _show_patterns(evidence: Evidence, head: Head) -> None:
         previous_row = position[position["offset"] == -1].iloc[0]
         st.caption(
             f"Within a word: {percent(previous_row['rows_in_word'])} of the rows, "
-            f"{percent(previous_row['mass_in_word'])} of the "
-            "weight on the previous token."
+            f"{percent(previous_row['mass_in_word'])} of the weight on the previous token."
         )
     with right:
         st.markdown("**Weight on delimiters**")

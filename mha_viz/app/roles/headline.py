@@ -61,10 +61,10 @@ def _describe_linking_heads(evidence: Evidence) -> str:
     rows: list[Any] = [row for table in tables for row in table.itertuples()]
     measured_heads = {(row.layer, row.head) for row in rows}
     used_heads = {(row.layer, row.head) for row in rows if is_used(row.used)}
-    out_of = f" of {len(measured_heads)}" if len(measured_heads) < len(linking_heads) else ""
+    total_note = f" of {len(measured_heads)}" if len(measured_heads) < len(linking_heads) else ""
     if not linking_heads:
         return ""
-    use_note = f" ({count_in_words(len(used_heads), out_of, (row.measure for row in rows))})" if rows else ""
+    use_note = f" ({count_in_words(len(used_heads), total_note, (row.measure for row in rows))})" if rows else ""
     return f" **{len(linking_heads)}** link words{use_note}."
 
 

@@ -141,8 +141,8 @@ def _show_result(result: dict[str, Any], head: Head) -> None:
             ends = " → ".join(f"“{match.sentence.forms[word]}”" for word in (match.query, match.key))
             st.caption(
                 escape_markdown(
-                    f"{ends}, weight "
-                    f"{format_weight(match.weight)}{f', {match.relation[0]}' if match.relation[0] else ''}"
+                    f"{ends}, weight {format_weight(match.weight)}"
+                    f"{f', {match.relation[0]}' if match.relation[0] else ''}"
                 )
             )
     if result["counts"]:

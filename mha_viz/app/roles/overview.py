@@ -93,13 +93,13 @@ def _draw_squares(evidence: Evidence, kinds: tuple[str, ...], open_head: Head | 
     tab_stop = open_head or first_head  # the square that the Tab key reaches
     link_prefix, static_squares = _make_link(head="HEAD").removesuffix("HEAD"), _draw_static_squares(evidence, kinds)
 
-    def draw_square(head: Head) -> str:
+    def draw_cell(head: Head) -> str:
         current_attribute = ' aria-current="true"' if head == open_head else ""
         focus = f'tabindex="{0 if head == tab_stop else -1}"{current_attribute}'
         return f'<td><a href="{link_prefix}{head}" target="_self" {focus} {static_squares[head]}</a></td>'
 
     rows = "".join(
-        f'<tr><th scope="row">L{layer}</th>{"".join(draw_square(Head(layer, head)) for head in range(heads))}</tr>'
+        f'<tr><th scope="row">L{layer}</th>{"".join(draw_cell(Head(layer, head)) for head in range(heads))}</tr>'
         for layer in evidence.profiles[0].layer_numbers
     )
     names = "".join(f'<th scope="col">H{head}</th>' for head in range(heads))
@@ -277,8 +277,8 @@ def show_role_lines(findings: Sequence[Finding], uses: Mapping[str, str] | None 
     """Show one line for each role: what the head does and how often, what the strongest simple rule does, and a bar.
 
     The bar has a tick for the rule. Without ``uses``, the roles are of several heads, and each line names its head.
-    With ``uses``, they are roles of one head: roles in ``uses`` are marked, with the measure of their effect,
-    consecutive lines do not repeat the same measure, and the explanation of the rules can be unfolded.
+    With ``uses``, they are roles of one head, on its card: a role in ``uses`` is marked as used, by the measure given
+    there; a line does not repeat the measure of the line before; and the explanation of the rules can be unfolded.
     """
     is_card = uses is not None
     first_comparison = next((finding for finding in findings if finding.state), None) if is_card else None
@@ -367,8 +367,8 @@ def describe_status(status: str, findings: Sequence[Finding]) -> str:
 
 def _count_roles(findings: Sequence[Finding]) -> str:
     heads = len({finding.head for finding in findings})
-    on_heads, states = counted(heads, "head"), count_states(findings)
-    role_count = on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
+    head_count, states = counted(heads, "head"), count_states(findings)
+    role_count = head_count if len(findings) == heads else f"{counted(len(findings), 'role')} on {head_count}"
     return f"{role_count} ({states})" if states else role_count
 
 

@@ -43,10 +43,9 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
     outcome_counts = "; ".join(f"{outcome}: **{outcomes[outcome]}**" for outcome in OUTCOMES if outcomes[outcome])
     st.markdown(
         f"Of {len(replications)} roles, {outcome_counts}. *Holds*: five points or more above the best fixed offset of "
-        "this "
-        "corpus (coreference: above the better baseline; position, delimiter and broad heads: above the threshold), "
-        "*but weaker* with less than three quarters of the score there. Otherwise, either the head does as well as "
-        "before but a simple rule does too, or the head itself does it less, or not at all."
+        "this corpus (coreference: above the better baseline; position, delimiter and broad heads: above the "
+        "threshold), *but weaker* with less than three quarters of the score there. Otherwise, either the head does as "
+        "well as before but a simple rule does too, or the head itself does it less, or not at all."
     )
     score_rows.draw_rows(
         "Role",

@@ -66,7 +66,7 @@ def draw_rows(
 
 def show_all_numbers(name: str, table: Any, columns: Mapping[str, Any], head_column: str = "best head") -> None:
     """Show a data frame. The checkbox before a row opens the card of the head in ``head_column``."""
-    heads = [name.split()[0] for name in table[head_column]]
+    heads = [cell.split()[0] for cell in table[head_column]]
     st.dataframe(
         table, hide_index=True, width="stretch", column_config=columns, key=f"rows_{name}", selection_mode="single-row",
         on_select=partial(_on_row, f"rows_{name}", heads),

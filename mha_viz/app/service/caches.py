@@ -50,7 +50,7 @@ P = ParamSpec("P")
 
 
 class BoundedCache(Generic[K, V]):
-    """A thread-safe least-recently-used cache that is bounded in bytes.
+    """A thread-safe least-recently-used cache of at most ``limit`` bytes, as ``size`` counts them.
 
     The newest entry always stays, however large it is. When all visitors have left, only the newest entries of at most
     ``idle_bytes`` bytes stay. Use ``idle_bytes`` for values that took long to compute.
@@ -137,7 +137,7 @@ def release_caches() -> None:
     """Shrink all caches to the entries that stay when there are no visitors."""
     with _caches_lock:
         caches = list(_caches)
-    for clear in (*(bounded.shrink for bounded in caches), *_clear_functions):
+    for clear in (*(bounded_cache.shrink for bounded_cache in caches), *_clear_functions):
         clear()
 
 

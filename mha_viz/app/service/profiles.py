@@ -73,7 +73,7 @@ def delete_excess(active_folder: Path | None = None) -> None:
     deletes meanwhile, are skipped. Raises SettingError.
     """
     budget = read_budget()
-    folders = [path for path in _list_files(get_root_folder()) if _is_profile(path)]
+    folders = [path for path in _iter_entries(get_root_folder()) if _is_profile(path)]
     for folder in folders:
         if folder != active_folder:
             with contextlib.suppress(OSError):
@@ -99,7 +99,7 @@ def _delete_unfinished(folder: Path) -> None:
             folder.rmdir()
 
 
-def _list_files(folder: Path) -> Iterator[Path]:
+def _iter_entries(folder: Path) -> Iterator[Path]:
     try:
         yield from folder.iterdir()
     except OSError:  # missing, or not readable

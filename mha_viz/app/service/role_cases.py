@@ -86,7 +86,8 @@ def find_right_case(
 def _check_gloss_example(model: catalog.Model, head: Head, example: str) -> RoleCase | None:
     """Return the example of a role if the head is right there; None otherwise.
 
-    The head is right if it gives the right answer more weight than any other word.
+    ``example`` marks the word that attends with asterisks and the right answer with underscores. The head is right if
+    it gives the right answer more weight than any other word.
     """
     words = example.split()
     query, key = (next(index for index, word in enumerate(words) if mark in word) for mark in "*_")

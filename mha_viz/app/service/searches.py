@@ -86,6 +86,7 @@ def _make_bounds(folder: Path, subject: str) -> children.Bounds:
     """
     if not catalog.is_hosted():
         return children.Bounds(threads=0, grace_s=GRACE_S, subject=subject, answer_bytes=10**9)
-    weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    weight_bytes = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     threads = max(1, (os.cpu_count() or 1) // 2)
-    return children.Bounds(300, 3_000 + 3 * weights // 10**6, threads, GRACE_S, subject, "Choose a shorter corpus.")
+    megabytes, remedy = 3_000 + 3 * weight_bytes // 10**6, "Choose a shorter corpus."
+    return children.Bounds(300, megabytes, threads, GRACE_S, subject, remedy)

@@ -42,8 +42,8 @@ from mha_viz.quotes import join_names
 
 CHILD_MODULE = "mha_viz.study.child"
 SENTENCES_PER_STEP = 50  # built-in sentences per step
-CACHE_BYTES = 200_000_000  # maximum size of profiles that could not be written to disk
-UNWRITTEN_BYTES = 20_000_000  # maximum size of these profiles once all visitors have left
+UNWRITTEN_BYTES = 200_000_000  # maximum size of profiles that could not be written to disk
+IDLE_UNWRITTEN_BYTES = 20_000_000  # maximum size of these profiles once all visitors have left
 CORPUS_BYTES = 60_000_000  # maximum size of measured corpora, and of excerpts from them
 BYTES_PER_WORD = 500  # memory of an annotated word
 MAX_WORDS = 100_000  # maximum words of a corpus on a public server
@@ -127,7 +127,7 @@ class _ServerState:
     def __init__(self) -> None:
         delete_excess()
         self.unwritten_profiles = BoundedCache[str, UnwrittenProfile](
-            CACHE_BYTES, lambda unwritten: profiles.count_bytes(unwritten.profile), UNWRITTEN_BYTES
+            UNWRITTEN_BYTES, lambda unwritten: profiles.count_bytes(unwritten.profile), IDLE_UNWRITTEN_BYTES
         )
         self.measured_corpora = BoundedCache[str, StudyCorpus](CORPUS_BYTES, estimate_size)
         self.excerpts = BoundedCache[str, Mapping[SentenceSpan, Sentence]](
@@ -348,10 +348,10 @@ def _make_bounds(folder: Path) -> children.Bounds:
     """
     if not catalog.is_hosted():
         return children.Bounds(threads=0, grace_s=GRACE_S, subject="The study", answer_bytes=10**9)
-    weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    weight_bytes = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     return children.Bounds(
         seconds=600,
-        megabytes=3_000 + 6 * weights // 10**6,
+        megabytes=3_000 + 6 * weight_bytes // 10**6,
         threads=max(1, (os.cpu_count() or 1) // 2),
         grace_s=GRACE_S,
         subject="The study",

@@ -214,7 +214,7 @@ class _MessageChecker:
         self._data, self._fields_left = data, MAX_FIELDS
 
     def check(self, kind: Descriptor, position: int, end: int) -> str:
-        """Check a message that ends at ``end``; return the name of its last field."""
+        """Check the message between ``position`` and ``end``; return the name of its last field."""
         fields, counts, name = _list_fields(kind), dict[str, int](), ""
         while position < end:
             key, position = self._read_number(position, end)

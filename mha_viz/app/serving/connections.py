@@ -107,14 +107,14 @@ class LimitedProtocol(_BASE_PROTOCOL):  # type: ignore[misc]
 
     def _start_deadline(self) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_S, self._abort_late)
+            self._deadline = self.loop.call_later(HEAD_S, self._abort_if_waiting)
 
     def _end_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _abort_late(self) -> None:
+    def _abort_if_waiting(self) -> None:
         self._deadline = None
         if self._is_waiting_for_head():
             self.transport.abort()

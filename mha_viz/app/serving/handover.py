@@ -25,7 +25,7 @@ def replace_server() -> NoReturn:
     flags = [f"--{name}={value}" for name, setting in options.items() for value in _list_values(setting)]
     command, environment = process.build_python_command("-m", "mha_viz.app.serving", *flags)
     print("  streamlit run continues as mha-viz serve.", flush=True)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the port, which is bound already
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # including the socket that is bound to the port
     os.execve(command[0], command, environment)
 
 

@@ -16,7 +16,7 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 MAX_RUNS = 5  # the server refers to a message for at most this many runs after it was sent
-_SENT_KEY = "mha_viz_sent"  # attribute of a session: how many runs have ended, now and when each message was sent
+_SENT_KEY = "mha_viz_sent"  # session attribute: (ended runs, {message hash: ended runs when it was sent})
 
 
 def record_sent_messages(send: Callable[[Any, ForwardMsg], None]) -> Callable[[Any, ForwardMsg], None]:

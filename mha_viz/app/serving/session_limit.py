@@ -31,7 +31,7 @@ RETURN_S = 60  # seconds within which a visitor who left, for example by reloadi
 FIRST_MESSAGE_S = 5  # seconds within which an open WebSocket must send a message
 BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: in a burst, and per second on average
 
-VISITOR: ContextVar[str] = ContextVar("visitor", default="")  # the tab whose messages a task handles
+VISITOR: ContextVar[str] = ContextVar("visitor", default="")  # the visitor and tab whose messages a task handles
 
 _FULL_PAGE = """<!doctype html>
 <html lang="en">

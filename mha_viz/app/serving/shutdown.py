@@ -22,7 +22,7 @@ def end_server(number: int, _frame: FrameType | None = None) -> NoReturn:
         with suppress(OSError, ValueError):  # stderr is closed
             print(f"mha-viz: Stopped. {STOP_MESSAGE}", file=sys.stderr, flush=True)
     end_children()
-    atexit._run_exitfuncs()  # do not wait for pool threads, whose results nobody needs any more
+    atexit._run_exitfuncs()  # unlike sys.exit, this does not wait for pool threads
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()

@@ -207,8 +207,8 @@ def install_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
     If a part is missing, leave out the improvements that need it, and log a warning.
     """
     losses = find_losses(parts)
-    for loss, missing in losses.items():
-        _LOG.warning("%s %s %s", describe_missing(missing), loss, describe_remedy(missing))
+    for loss, missing_part in losses.items():
+        _LOG.warning("%s %s %s", describe_missing(missing_part), loss, describe_remedy(missing_part))
     for part in parts:
         if part.made_by and part.loss not in losses:
             owner = pkgutil.resolve_name(part.owner)

@@ -34,7 +34,7 @@ METHOD_HELP = {
 def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Request) -> None:
     """Show the controls for the heads that are off and the replacement of their outputs.
 
-    ``head_request`` is the request for switching off each head alone; it holds the current method.
+    ``head_request`` is the request by which the effects of single heads are measured; it holds the current method.
     """
     current_method = head_request.method
     bind_control(
@@ -47,7 +47,7 @@ def show_controls(attention: Attention, off: tuple[Head, ...], head_request: Req
         format_func=lambda name: format_head(Head.of(name)),
         placeholder="None",
         select_all=False,
-        filter_mode="contains",  # Enter after L3H1 selects that head, not five whose names contain its letters
+        filter_mode="contains",  # the default would also match L13H10 for L3H1
     )
     has_recipe = current_method == RECIPE or list_head_recipes(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]

@@ -138,7 +138,7 @@ def _show_edge(
         ):
             _show_code(current_page)
         _show_builder(pages, current_page, views)
-        exit_changes = dict.fromkeys((address.CLASS, LESSON_PARAMETER, VIEW_PARAMETER, *_find_old_number(parameters)))
+        exit_changes = dict.fromkeys((address.CLASS, LESSON_PARAMETER, VIEW_PARAMETER, *_list_old_names(parameters)))
         label = "Leave the class view"
         icon = ":material/close:"
         st.button(
@@ -199,7 +199,7 @@ def _find_page(pages: Sequence[Any], name: str) -> Any:
     return next(page for page in pages if get_page_name(page) == name)
 
 
-def _find_old_number(parameters: dict[str, str]) -> list[str]:
+def _list_old_names(parameters: dict[str, str]) -> list[str]:
     """Return the parameter that an older link uses for the number of its view, as a list; empty for newer links."""
     return [OLD_VIEW_PARAMETER] if lesson.is_old_number(parameters) else []
 
@@ -245,7 +245,7 @@ def _add(page: str) -> None:
         **{
             LESSON_PARAMETER: lesson.write(new_lesson),
             VIEW_PARAMETER: str(len(new_lesson)),
-            **dict.fromkeys(_find_old_number(address.get_parameters())),
+            **dict.fromkeys(_list_old_names(address.get_parameters())),
         }
     )
     st.session_state["lesson_remark"] = ""
@@ -255,7 +255,7 @@ def _add(page: str) -> None:
 def _remove(number: int) -> None:
     views, _ = lesson.read(address.get_parameters().get(LESSON_PARAMETER))
     lesson_parameter = lesson.write(lesson.remove(views, number))
-    old_parameter = dict.fromkeys(_find_old_number(address.get_parameters()))
+    old_parameter = dict.fromkeys(_list_old_names(address.get_parameters()))
     address.go(**{LESSON_PARAMETER: lesson_parameter, VIEW_PARAMETER: None, **old_parameter})
 
 
@@ -266,7 +266,7 @@ def _move(number: int, step: int) -> None:
     open_number = lesson.read_number(address.get_parameters(), views)
     new_numbers = {number: number + step, number + step: number}
     view_parameter = {} if open_number is None else {VIEW_PARAMETER: str(new_numbers.get(open_number, open_number))}
-    old_parameter = dict.fromkeys(_find_old_number(address.get_parameters()))
+    old_parameter = dict.fromkeys(_list_old_names(address.get_parameters()))
     address.go(
         **{LESSON_PARAMETER: lesson.write(lesson.move(views, number, number + step)), **view_parameter, **old_parameter}
     )

@@ -93,8 +93,9 @@ def draw_sentence(
 ) -> None:
     """Draw the sentence in large type, its second sentence, the examples, and the model that reads it.
 
-    ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, model, label (of the model),
-    models [{name, label}], open, examples [{text, pair, look}], arched (whether the drawing below has arcs).
+    ``content``: text, pair, look (a hint), answer (to the hint), opens ({index, head} of an example, or None), intro,
+    plain (whether it is the view for a class), model, label (of the model), models [{name, label}], open (whether any
+    model may be typed), examples [{text, pair, look}], arched (whether the drawing below has arcs).
 
     In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or ``model`` (a
     name as chosen or typed).
@@ -115,7 +116,7 @@ def draw_comparison(packet: bytes, key: str, on_view: Callable[[], None], on_edi
     ("rename", "duplicate", "remove", "move", "open", "pin"), ``index`` (the panel's place among the compared heads, or
     its number where the panels are not the compared heads), ``to`` (for "move": its new place), ``name`` (for
     "rename"); ``head``, ``model``, ``text`` and ``pair`` of the panel; and ``view``: the URL parameters after the
-    change, because the panels that ``diff`` and ``at`` count have moved. They go into the URL in the same step.
+    change, because the positions in ``diff`` and ``at`` change too. They go into the URL in the same step.
     """
     _get_renderer("compare")(key=key, data=packet, on_view_change=on_view, on_edit_change=on_edit)
 
@@ -170,8 +171,8 @@ def follow_pointer(tokens: Sequence[int], colour: str) -> None:
 def draw_search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
     """Draw the search for heads.
 
-    ``content``: typed (the query), problem (why it cannot be answered), groups [{title, note, answers:
-    [{head, paper, does, score, baseline, rule, standing, href}]}].
+    ``content``: number (of the query), typed (the query), problem (why it cannot be answered), groups [{title, note,
+    answers: [{name, paper, does, score, baseline, rule, standing, href}]}].
 
     In the callbacks, ``st.session_state[key]`` holds ``query`` (what was typed) or ``open`` ({typed, index}: the query
     and the number of an answer).

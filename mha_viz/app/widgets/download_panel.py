@@ -185,11 +185,11 @@ def show_panel_downloads(panel_view: PanelView, offers_archive: bool, charts: Se
             "The comparison",
             name,
             sum(_count_weights(panel.attention) for panel in panels),
-            lambda size, **rows: figure_api.compare(
-                panels, **compare_options, **rows, **accepted_options, **_list_options(size)
+            lambda size, **columns: figure_api.compare(
+                panels, **compare_options, **columns, **accepted_options, **_list_options(size)
             ),
-            lambda size, file, **rows: recipe.write_panels_recipe(
-                panels, view, size, compare_options | rows, "compare", file
+            lambda size, file, **columns: recipe.write_panels_recipe(
+                panels, view, size, compare_options | columns, "compare", file
             ),
             len(panels),
         )
@@ -198,11 +198,13 @@ def show_panel_downloads(panel_view: PanelView, offers_archive: bool, charts: Se
         offers.append(_offer_difference(panels, view, pair, pin_of))
     offers += [chart.make_offer() for chart in charts]
 
-    def make_archive(size: Size, dpi: int, **rows: Any) -> bytes:
+    def make_archive(size: Size, dpi: int, **columns: Any) -> bytes:
         diff = pair
         if diff and explain_mismatch(panels[diff[0]].attention, panels[diff[1]].attention, view):
             diff = None  # the page says why these two cannot be subtracted
-        return figure_api.archive(panels, dpi, diff=diff, **options, **rows, **accepted_options, **_list_options(size))
+        return figure_api.archive(
+            panels, dpi, diff=diff, **options, **columns, **accepted_options, **_list_options(size)
+        )
 
     _show_expander(lambda: offers, make_archive if offers_archive else None, f"{name}.zip")
 
@@ -279,18 +281,18 @@ def _show_expander(
             label = st.radio("Figure", labels, key="take_figure", horizontal=True)
             offer = offers[labels.index(label)] if label in labels else offers[0]
             size = _choose_size()
-            rows = _choose_rows(offer.panels)
+            column_option = _choose_columns(offer.panels)
             dpi = DPI[st.selectbox("PNG resolution", list(DPI), index=1, key="take_dpi", width=160)]
         try:
-            _show_offer(offer, size, rows, dpi, left, right)
+            _show_offer(offer, size, column_option, dpi, left, right)
         except MhaVizError as error:
             show_error(error)
         if make_archive is not None:
-            make = partial(make_archive, size, dpi, **rows)
+            make = partial(make_archive, size, dpi, **column_option)
             show_download_button("All of My heads in one zip file", archive, make, "take_zip")
 
 
-def _choose_rows(panels: int) -> dict[str, int]:
+def _choose_columns(panels: int) -> dict[str, int]:
     """Show the setting for the number of panels in a row, and return it.
 
     The dictionary is empty if each row takes as many as fit.
@@ -301,8 +303,8 @@ def _choose_rows(panels: int) -> dict[str, int]:
     return {"columns": count} if isinstance(count, int) else {}
 
 
-def _show_offer(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:
-    figure = offer.make(size, **rows)
+def _show_offer(offer: Offer, size: Size, column_option: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:
+    figure = offer.make(size, **column_option)
     with right:
         st.html(draw_image(figure, "Preview of the figure"))
     with left:
@@ -314,7 +316,7 @@ def _show_offer(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, lef
     if offer.code is None:
         return
     st.caption("Reproduce in Python")
-    st.code(offer.code(size, f"{offer.file}.svg", **rows), language="python", wrap_lines=True)
+    st.code(offer.code(size, f"{offer.file}.svg", **column_option), language="python", wrap_lines=True)
 
 
 def _choose_size() -> Size:

@@ -149,11 +149,11 @@ def _show_masthead(pages: list[st.Page], current_page: st.Page) -> None:
 def _show_links(pages: list[st.Page], current_page: st.Page) -> None:
     """Show links to all pages except the last."""
     parameters = address.get_parameters()
-    heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
-    head_count = f" ({heads})" if heads else ""
+    head_count = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
+    count_note = f" ({head_count})" if head_count else ""
     opening = request.list_opening_parameters() if current_page.title == pages[0].title else {}
     for page in pages[:-1]:
-        label = f"{page.title}{head_count}" if page.url_path == "compare" else page.title
+        label = f"{page.title}{count_note}" if page.url_path == "compare" else page.title
         extra_parameters = opening if page.url_path in HEAD_PAGES else {}
         st.page_link(page, label=label, query_params=parameters | extra_parameters)
 

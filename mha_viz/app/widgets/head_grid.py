@@ -39,7 +39,7 @@ def show_head_grid(
         "row": (layout.height - margin.t - margin.b) / len(axis.ticktext),
         "letters": axis.tickfont.size,
     }
-    values = {f"var(--{name})": f"{length}px" for name, length in sizes.items()}
+    values = {f"var(--{variable})": f"{length}px" for variable, length in sizes.items()}
     apply_style("head_grid", {"#chart": f".st-key-wide_{name}", "var(--ink)": axis.tickfont.color, **values})
     with st.container(key=f"wide_{name}", gap=None):
         # The names of the layers in a column that does not scroll; the chart's own labels scroll with its squares.

@@ -38,10 +38,14 @@ from mha_viz.numerals import counted, decimal, format_weight, percent
 MAX_LISTED = 6  # maximum heads in a group of answers
 MAX_PER_WORD = 4  # maximum heads for each direction of a word
 MIN_CASES = 20  # minimum held-out cases of a listed relation
-NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"  # standings of an answer
+# Standings of answers.
+NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
 SCORES = "share of its scores over a corpus"
 PAIRS = "sentence pairs that are right without it"
+COPYING_SCORE = "copying score, from its weights"
+
 NONE_NEEDED = "No head was shown to be needed for this."
+NOT_WRITTEN = "No head writes it in this text."
 # Other names that visitors may type for the groups of :class:`HeadShares`.
 GROUP_SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -53,8 +57,6 @@ GROUP_SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 WRITING_VERBS = ("write", "writes", "writing")
 COPYING_NAMES = ("copies", "copy", "copying", "copying head", "copying heads", "copying score", "copying scores")
-NOT_WRITTEN = "No head writes it in this text."
-COPYING_SCORE = "copying score, from its weights"
 QUERY_HELP = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, comma, writes beast"
 RULES = {
     "best fixed offset": "offset_odd",
@@ -336,7 +338,7 @@ def find_by_written_word(
 ) -> AnswerGroup:
     """Return the heads that move a token of this text towards a word, the strongest link first.
 
-    Of each head, the strongest link between different ordinary tokens counts whose key writes the word. The baseline is
+    A head's score is its strongest link between different ordinary tokens whose key writes the word; the baseline is
     the mean of all heads. ``word`` is in lower case. ``written_words``: for each head and key, the words that the key's
     vector moves a token towards.
     """
@@ -364,8 +366,8 @@ def find_by_written_word(
 def find_by_need(query: str, needs: Mapping[Head, PairResults]) -> AnswerGroup | None:
     """Return the heads that sentence pairs need, for "needed" or for a kind of pair, as in "needed for agreement".
 
-    None for other texts and for a kind that was not measured. The score is how many pairs are right without the head,
-    the baseline how many the whole model gets right: of the kind, or of all kinds that need the head.
+    None for other texts and for a kind that was not measured. The score is the share of pairs that are right
+    without the head, the baseline with it. Without a kind, the pairs are of all kinds that need the head.
     """
     phrase = _normalise(query).removeprefix("heads ")
     if not re.match(rf"{NEEDED}( for\b|$)", phrase):
@@ -508,8 +510,8 @@ def _find_at_side(word: str, attention: Attention, words: Sequence[WordsOfText],
 
 def _compute_shares(attention: Attention, query: Sequence[int], keys: Sequence[Sequence[int]]) -> Any:
     """Return the weights from a word to several others, [layer, head, key], as :func:`_compute_share` counts them."""
-    from_word = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, token]
-    return np.stack([from_word[..., list(key)].sum(axis=-1) for key in keys], axis=-1)
+    word_weights = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, token]
+    return np.stack([word_weights[..., list(key)].sum(axis=-1) for key in keys], axis=-1)
 
 
 def _compute_share(attention: Attention, query: Sequence[int], key: Sequence[int]) -> Any:

@@ -55,7 +55,7 @@ ENGLISH = frozenset((
     *("does", "should", "these", "those", "your", "my"),
 ))  # fmt: skip
 MIN_WORDS = 5  # minimum words of a text whose language can be guessed
-# Share of split words: lower for English text in an English model, higher for German, French and Spanish.
+# An English model splits a smaller share of words in English text, and a larger one in German, French and Spanish.
 MIN_SPLIT_SHARE = 1 / 3
 MAX_MISSING = 6  # maximum missing heads that a remark on the link names
 WEIGHTS_NOTE = "The drawing below shows attention weights."
@@ -149,7 +149,7 @@ class PageReading:
         return hides_an_answer(self.url, self.model.name)
 
     @property
-    def tokens(self) -> int:
+    def token_count(self) -> int:
         """The number of tokens on the longer axis."""
         return max(len(self.attention.queries), len(self.attention.keys))
 

@@ -79,7 +79,7 @@ def _prepare_page(name: str, file: Path, is_first: bool) -> st.Page:
 
 TOUR = "tour"  # the URL parameter with the step, so that an interrupted tour can be continued
 KEPT_PARAMETERS = ("tray",)  # the compared heads; a step of the tour replaces all other parameters
-READ_PARAMETERS = ("text", "pair", "model", "head")  # parameters that the text of a step refers to
+DESCRIBED_PARAMETERS = ("text", "pair", "model", "head")  # parameters that the text of a step refers to
 # CSS selectors of the elements that each step highlights; the page scrolls to the first one.
 STEP_SELECTORS = (
     (".st-key-explorer *::part(grid)",),
@@ -140,7 +140,7 @@ def show_tour(pages: Sequence[Any], current_page: Any) -> None:
             st.markdown(
                 f"{number} of {len(load_steps())} &ensp; **{step.title}** {format_formulas(step.text)}", width=1000
             )
-            if any(parameters.get(name) != step.parameters.get(name) for name in READ_PARAMETERS):
+            if any(parameters.get(name) != step.parameters.get(name) for name in DESCRIBED_PARAMETERS):
                 st.markdown("*You have left the view that this text describes.*")
             selectors = STEP_SELECTORS[number - 1]  # the page scrolls there and moves the keyboard focus
             apply_style("tour", {"#pointed": ", ".join(selectors), "#first": selectors[0]})

@@ -53,20 +53,20 @@ def show_text_input(url: Url, intro: str = "", hint: bool = True) -> None:
     If the URL has no text, show the line ``intro`` above the sentence. With ``hint``, say what to look for; hints name
     heads of the default model.
     """
-    model, in_class = url.location.request.model or catalog.choose_default().name, address.is_class_view()
+    model, is_class_view = url.location.request.model or catalog.choose_default().name, address.is_class_view()
     content = {
         "text": url.sentence,
         "pair": url.location.request.pair,
         **_describe_example(url, model, hint),
         "intro": "" if "text" in url.parameters else intro,
-        "plain": in_class,
+        "plain": is_class_view,
         "arched": hint,
         "model": model,
         "label": _label_model(model),
         "models": [{"name": m.name, "label": m.label} for m in catalog.list_offered()],
         "open": not catalog.is_hosted(),
         "examples": [
-            {"text": e["text"], "pair": e.get("pair", ""), "look": _split_answer(e, in_class)[0]}
+            {"text": e["text"], "pair": e.get("pair", ""), "look": _split_answer(e, is_class_view)[0]}
             for e in _sort_examples()
         ],
     }
@@ -99,13 +99,13 @@ def _describe_example(url: Url, model: str, hint: bool) -> dict[str, object]:
     return {"look": look, "answer": answer, "opens": opens}
 
 
-def _split_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
+def _split_answer(example: dict[str, str], is_class_view: bool) -> tuple[str, str]:
     """Split what to look for into a question and its answer.
 
     The answer is empty except in the view for a class, where it is hidden until somebody asks for it.
     """
     question, mark, answer = example["look"].partition("? ")
-    return (f"{question}?", answer if in_class else "") if mark else (example["look"], "")
+    return (f"{question}?", answer if is_class_view else "") if mark else (example["look"], "")
 
 
 def list_full_parameters(url: Url) -> dict[str, str]:

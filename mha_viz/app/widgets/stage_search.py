@@ -112,7 +112,7 @@ def _make_answer(name: str) -> StageAnswer:
 
 
 def _list_stages() -> dict[str, StageAnswer]:
-    inside_page, scene = "inside a head", dict.fromkeys(SCENE_PARAMETERS)
+    inside_page, reset = "inside a head", dict.fromkeys(SCENE_PARAMETERS)
     bank = next(example for example in load_examples() if example["text"] == BANK_TEXT)
     parameters = {name: bank[name] for name in ("text", "head", "pin")}
     questions = {
@@ -123,17 +123,17 @@ def _list_stages() -> dict[str, StageAnswer]:
     }
     return {
         **{
-            f"inside {stage}": StageAnswer("Inside", question, inside_page, scene | {"step": stage})
+            f"inside {stage}": StageAnswer("Inside", question, inside_page, reset | {"step": stage})
             for stage, question in questions.items()
         },
         "repeater": StageAnswer(
-            "Two layers", "Are layers parallel, as heads are?", "why heads differ", scene | {"experiment": "repeater"}
+            "Two layers", "Are layers parallel, as heads are?", "why heads differ", reset | {"experiment": "repeater"}
         ),
         "toy": StageAnswer(
             "Roles appear",
             "Which roles do heads find by themselves?",
             "why heads differ",
-            scene | {"experiment": "toy"},
+            reset | {"experiment": "toy"},
         ),
         "bank": StageAnswer(
             "Example", bank["look"], "explore", dict.fromkeys(("pair", "on", *TEXT_PARAMETERS)) | parameters

@@ -52,8 +52,8 @@ class Models:
                 del self._encoders[name]
                 self._means.pop(name, None)
         if name not in self._encoders:
-            model = catalog.resolve(name)  # only the files of a user's folder change
-            # Read before the model is loaded, so that later changes are noticed.
+            model = catalog.resolve(name)
+            # Read before the model is loaded, so that later changes are noticed. Only files of a user's folder change.
             self._stamps[name] = read_stamps(Path(model.path)) if model.kind == "folder" else frozenset()
             self._encoders[name] = load(name, download=False)
             gc.freeze()  # so that the garbage collector skips half a million objects of the model libraries

@@ -330,7 +330,7 @@ def _build_table(
     table: list[list[Partners | None]] = [[None] * len(texts) for _ in texts]
     for (i, j), forward in partners.items():
         inverse: Partners = [None] * len(texts[j].groups)
-        for a, b in reversed(list(enumerate(forward))):  # a partner that several units share gets the first
+        for a, b in reversed(list(enumerate(forward))):  # the first of several units with the same partner
             if b is not None:
                 inverse[b] = a
         table[i][j], table[j][i] = forward, inverse

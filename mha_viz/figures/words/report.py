@@ -120,9 +120,9 @@ class Report:
             [escape_text(text, MARKDOWN_ESCAPES) for text in (column.cell(role) for column in columns)]
             for role in self.roles
         ]
-        rules = ["---:" if column.alignment == "r" else "---" for column in columns]
+        alignments = ["---:" if column.alignment == "r" else "---" for column in columns]
         headings = [escape_text(column.heading, MARKDOWN_ESCAPES) for column in columns]
-        table = [f"| {' | '.join(row)} |" for row in (headings, rules, *rows)]
+        table = [f"| {' | '.join(row)} |" for row in (headings, alignments, *rows)]
         caption, *notes = (escape_text(text, MARKDOWN_ESCAPES) for text in (self.caption, *self.notes))
         return "\n\n".join([caption, "\n".join(table), *notes]) + "\n"
 
@@ -293,7 +293,7 @@ def _helped_to_choose(replication: Replication, other: Profile) -> bool:
 
 
 def _find_use(profile: Profile) -> dict[Any, Use]:
-    """Return whether each measured role is used."""
+    """Return the use of each measured role, by the values of ROLE_COLUMNS."""
     if "used" not in profile.tables:
         return {}
     table = profile.tables["used"]

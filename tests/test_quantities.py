@@ -705,9 +705,7 @@ def test_a_reading_of_gradients_is_saved_and_made_again(tmp_path: Path) -> None:
     reading = gradient_weighted(toy, MASKED, word="sees")
     assert load_attention(reading.save(tmp_path / "gradients.npz")).key == reading.key
     code = write_head_code(reading, "heatmap", [Head(1, 1)], View(scale="head"), Size(), "figure.svg")
-    assert (
-        "mv.quantities.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in code
-    )
+    assert "mv.quantities.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in code
     by_words = reading.by_words().without_special()
     assert by_words.quantity == "gradient"
     assert (by_words.hidden >= 0).all()

@@ -474,7 +474,7 @@ def _get_label_rotation(x: Scale, chart: Chart) -> float:
 # ---- Axes and titles --------------------------------------------------------------------------------------
 
 
-def _draw_grid_lines(scale: Scale, other: Scale, is_vertical: bool, muted: str) -> Iterator[Mark]:
+def _draw_grid_lines(scale: Scale, other_scale: Scale, is_vertical: bool, muted: str) -> Iterator[Mark]:
     """Yield lines at the labels, and at zero, if the axis has them."""
     axis = scale.axis
     lines = {number: (muted, GRID) for number, _ in scale.ticks()} if axis.grid else {}
@@ -483,9 +483,9 @@ def _draw_grid_lines(scale: Scale, other: Scale, is_vertical: bool, muted: str) 
     for number, (colour, opacity) in lines.items() if axis.is_shown else ():
         position = scale.to_pixels(number)
         ends = (
-            ((position, other.start), (position, other.end))
+            ((position, other_scale.start), (position, other_scale.end))
             if is_vertical
-            else ((other.start, position), (other.end, position))
+            else ((other_scale.start, position), (other_scale.end, position))
         )
         yield Polyline(ends, None, colour, 1.0, opacity)
 

@@ -109,7 +109,7 @@ def describe_role_status(finding: Finding) -> str:
 
 
 def count_states(findings: Sequence[Finding]) -> str:
-    """Return "beats the rule 0, equals 1, below 26"; empty without such a rule."""
+    """Return "beats the rule 0, equals 1, below 26"; empty if no role is compared with a rule."""
     if not any(finding.state for finding in findings):
         return ""
     beats, equals, below = (sum(finding.state == state for finding in findings) for state in STATES)

@@ -37,8 +37,8 @@ def read(folder: Path) -> dict[str, str]:
     return digests
 
 
-def match_files(folder: Path, digests: Mapping[str, str]) -> bool:
-    """Return whether all files have these digests. Files unchanged since the last check are not read again."""
+def have_digests(folder: Path, digests: Mapping[str, str]) -> bool:
+    """Return whether files have these digests, by name. Files unchanged since the last check are not read again."""
     try:
         return all(
             _digest_cached(folder / name, _read_stamp(folder / name)) == digest for name, digest in digests.items()

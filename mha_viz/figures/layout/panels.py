@@ -43,7 +43,10 @@ class Panel(NamedTuple):
 def find_pins(
     panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
 ) -> list[Focus | None]:
-    """Return the pinned tokens of each panel."""
+    """Return the pinned tokens of each panel. The pin counts tokens of panel ``pin_of``.
+
+    If the readings of ``diff`` have corresponding units, a replaced word corresponds, too; otherwise only equal words do.
+    """
     origin = panels[pin_of].attention
     readings = [panels[i].attention for i in diff or ()]
     if readings and explain_mismatch(readings[0], readings[1], view):

@@ -45,7 +45,7 @@ def find_pins(
 ) -> list[Focus | None]:
     """Return the pinned tokens of each panel. The pin counts tokens of panel ``pin_of``.
 
-    If the readings of ``diff`` have corresponding units, a replaced word corresponds, too; otherwise only equal words do.
+    If the readings of ``diff`` have the same units, replaced words correspond, too; otherwise only equal words do.
     """
     origin = panels[pin_of].attention
     readings = [panels[i].attention for i in diff or ()]

@@ -118,8 +118,8 @@ def _find_tagged_rows(rows: Sequence[str]) -> list[bool]:
     counts = Counter(len(cells) for cells, is_tagged in zip(table, are_tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
     tags = [cell for cell, is_tagged in zip(last_cells, are_tagged, strict=True) if is_tagged]
-    are_outside = {tag == "O" for tag in tags}  # “O” marks a word outside all entities
-    is_table = len(are_outside) == 2 or (are_outside == {True} and count == 2 and len(rows) > 1) or is_pos
+    outside_flags = {tag == "O" for tag in tags}  # “O” marks a word outside all entities
+    is_table = len(outside_flags) == 2 or (outside_flags == {True} and count == 2 and len(rows) > 1) or is_pos
     is_table |= len(tags) > 1 and all(map(CHUNK.fullmatch, tags))
     return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(table, are_tagged, strict=True)]
 

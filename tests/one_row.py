@@ -66,7 +66,7 @@ def check_quantity(folder: Path) -> None:
     """
     import mha_viz as mv
     from mha_viz.cli import main
-    from mha_viz.figures.layout import Size, recipe
+    from mha_viz.figures.layout import Size, figure_code
     from mha_viz.figures.layout.view import View
     from tests.page_session import PageSession
 
@@ -78,7 +78,7 @@ def check_quantity(folder: Path) -> None:
     assert DOUBLED.about in drawn.drawing.full_caption
     drawn.save(folder / "a.csv")
     assert "doubled" in (folder / "a.csv").read_text("utf-8")
-    assert "doubled(mv.load('toy'), 'The cat sat .')" in recipe.write_head_recipe(
+    assert "doubled(mv.load('toy'), 'The cat sat .')" in figure_code.write_head_code(
         attention, "heatmap", [Head(0, 0)], View(), Size(), "a.svg"
     )
     assert request.parameters()["shown"] == "doubled"

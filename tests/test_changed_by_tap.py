@@ -11,7 +11,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.figures.layout import Size, caption
-from mha_viz.figures.layout.recipe import write_head_recipe
+from mha_viz.figures.layout.figure_code import write_head_code
 from mha_viz.figures.layout.view import View
 
 if TYPE_CHECKING:
@@ -80,6 +80,6 @@ def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny
     )
     usual.save(tmp_path / "usual.csv")
     assert pd.read_csv(tmp_path / "usual.csv")["made"].dropna().tolist() == ["typed"]
-    code = write_head_recipe(even, "heatmap", [mv.Head(1, 1)], View(), Size(), "x.svg")
+    code = write_head_code(even, "heatmap", [mv.Head(1, 1)], View(), Size(), "x.svg")
     assert "load_attention" in code, "no call of this package makes these numbers"
     assert ".encode(" not in code

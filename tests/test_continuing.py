@@ -17,7 +17,7 @@ from mha_viz.attention.generate_outputs import mark_written
 from mha_viz.attention.steps import WRITTEN, find_first_written, parse_wordings
 from mha_viz.cli import main
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.layout import recipe
+from mha_viz.figures.layout import figure_code
 from mha_viz.figures.layout.packet import collect_axis_tokens
 from mha_viz.models.reading.continuing import continue_text, write_more
 from mha_viz.models.reading.loading import load
@@ -132,7 +132,7 @@ def test_captions_and_files_say_what_the_model_wrote(tmp_path: Path) -> None:
     assert opened.made == marked.made
     assert opened.made[-1].row.name == WRITTEN
     assert parse_wordings(map(str, marked.made))[-1].row == marked.made[-1].row
-    assert recipe._write_reading("a", marked) == recipe._write_reading("a", read)
+    assert figure_code._write_reading("a", marked) == figure_code._write_reading("a", read)
 
 
 def test_a_command_continues_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

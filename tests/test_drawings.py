@@ -264,7 +264,7 @@ def fresh_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Non
 
     def look_in(place: str) -> None:
         monkeypatch.setenv(fonts.FONTS_VARIABLE, place)
-        monkeypatch.setattr(fonts, "_folders", list)
+        monkeypatch.setattr(fonts, "_list_system_folders", list)
         fonts.clear_caches()
 
     yield look_in

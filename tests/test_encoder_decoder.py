@@ -29,7 +29,7 @@ from mha_viz.errors import (
     TextCutWarning,
     TextError,
 )
-from mha_viz.figures.layout import Size, recipe
+from mha_viz.figures.layout import Size, figure_code
 from mha_viz.figures.layout.view import View
 from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.models.getting import catalog
@@ -230,7 +230,7 @@ def test_the_recipe_makes_the_same_bytes(
 ) -> None:
     reading = opened("bart").encode(source, target=target, part=part).by_words()
     file = tmp_path / "figure.svg"
-    lines = recipe.write_head_recipe(reading, "heatmap", [mv.Head(1, 1)], View(), Size(), str(file))
+    lines = figure_code.write_head_code(reading, "heatmap", [mv.Head(1, 1)], View(), Size(), str(file))
     assert f"part={part!r}" in lines
     assert ("target=" in lines) == (part != "encoder" and bool(target))
     assert ".by_words()" in lines

@@ -74,7 +74,7 @@ def test_a_window_holds_what_is_held_and_most_of_its_attention() -> None:
     ((rows, cols),), (note,) = cut_excerpts(w, Focus(15, None), 5, 3)
     assert list(rows) == [13, 14, 15, 16, 17]
     assert {1, 2} <= set(cols)
-    assert "Of 20 tokens, 5 on either side are drawn, around the pinned token; 25.0% of its attention" in note.caption
+    assert "Of 20 tokens, 5 on each axis are drawn, around the pinned token; 25.0% of its attention" in note.caption
     ((rows, cols),), (note,) = cut_excerpts(w, Focus(19, 9), 5, 3)
     assert list(rows) == [15, 16, 17, 18, 19]
     assert 9 in cols
@@ -149,7 +149,7 @@ def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every
     held = [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["t120"]
     assert "t119" in drawing.texts()  # to which it attends
-    assert "Of 160 tokens, 38 on either side are drawn, around the pinned token; 0.0% of its" in drawing.full_caption
+    assert "Of 160 tokens, 38 on each axis are drawn, around the pinned token; 0.0% of its" in drawing.full_caption
     assert "is named" not in drawing.full_caption
     (note,) = [note for note in drawing.notes if "around the pinned token" in str(note)]
     assert "raise width_mm and max_height_mm or lower font_pt" in str(note)

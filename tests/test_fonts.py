@@ -31,7 +31,7 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
     def look(*folders: Path, system: tuple[Path, ...] = ()) -> None:
         monkeypatch.setenv(fonts.FONTS_VARIABLE, os.pathsep.join(map(str, folders)))
-        monkeypatch.setattr(fonts, "_folders", lambda: list(system))
+        monkeypatch.setattr(fonts, "_list_system_folders", lambda: list(system))
         fonts.clear_caches()
 
     yield look

@@ -23,7 +23,7 @@ from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import comparison
 from mha_viz.app.url.annotated_texts import read_words
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.layout import Size, recipe
+from mha_viz.figures.layout import Size, figure_code
 from mha_viz.figures.layout.difference import distinguish_panels
 from mha_viz.figures.layout.packet import OpenHead
 from mha_viz.figures.layout.panels import Panel
@@ -272,7 +272,7 @@ def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
         heads = [] if kind == "grid" else [Head(0, 1)]
         if attention.heads == 1:
             heads = [Head(0, 0)] if heads else []
-        code = recipe.write_head_recipe(attention, kind, heads, View(), Size(), "again.svg")
+        code = figure_code.write_head_code(attention, kind, heads, View(), Size(), "again.svg")
         assert call in code, made
         if call == "mv.load_attention(":
             attention.save(tmp_path / f"{attention.key[:8]}.npz")  # as the line above it states
@@ -287,7 +287,7 @@ def test_the_recipe_of_a_comparison_tells_readings_of_one_text_apart(
     monkeypatch.chdir(tmp_path)
     typed, given = minilm.encode(TYPED), minilm.encode_words(WORDS)
     panels = [Panel(a, Head(3, 1)) for a in (typed, given, typed.without_special(), minilm.encode(TYPED))]
-    code = recipe.write_panels_recipe(panels, View(), Size(), {}, "compare", "again.svg")
+    code = figure_code.write_panels_code(panels, View(), Size(), {}, "compare", "again.svg")
     assert code.count("mv.load(") == 3
     exec(code, {})
     assert (tmp_path / "again.svg").read_bytes() == mv.compare(panels).to_bytes(".svg")

@@ -198,7 +198,7 @@ def test_many_layers_fit_a_page_and_signs_are_said() -> None:
     figure = mv.overlay(a, DARK_LEFT, columns=COLUMNS, max_height_mm=200)
     assert figure.drawing.height <= 200 * POINTS_PER_MM
     assert sum(picture.pixels.size for picture in pictures(figure)) < 3 * 1600**2
-    assert "Colour: 0 to ±each head's largest; the scale shows each over the image’s black" in figure.caption
+    assert "Colour: 0 to ±each head's largest; the scale shows each colour over black" in figure.caption
 
 
 def test_attention_of_transformers_vision_and_sound_is_read() -> None:

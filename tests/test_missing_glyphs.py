@@ -25,7 +25,7 @@ CAPTION = "No font was available for CJK ideographs (猫) and Devanagari letters
 @pytest.fixture(autouse=True)
 def _package_fonts_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv(fonts.FONTS_VARIABLE, raising=False)
-    monkeypatch.setattr(fonts, "_folders", list)
+    monkeypatch.setattr(fonts, "_list_system_folders", list)
     fonts.clear_caches()
     yield
     fonts.clear_caches()

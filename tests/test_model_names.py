@@ -17,7 +17,7 @@ from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import MhaVizError, SettingError
-from mha_viz.figures.layout import Size, recipe
+from mha_viz.figures.layout import Size, figure_code
 from mha_viz.figures.layout.view import View
 from mha_viz.model_names import ModelName, cite_model, name_in_column, read_config_name, shorten_name
 from mha_viz.models.getting import catalog
@@ -127,7 +127,7 @@ def test_a_folder_is_called_so_everywhere_and_known_by_its_path(folder: Path, tm
     )
     assert json.loads(a.save(tmp_path / "a.json").read_text("utf-8"))["model"] == "BAAI/bge"
     assert read_page(a.heatmap("L0H0").to_html())[0].header["model"] == "BAAI/bge"
-    assert f"# {cited}\n" in recipe.write_head_recipe(a, "heatmap", [Head(0, 0)], View(), Size(), "a.svg")
+    assert f"# {cited}\n" in figure_code.write_head_code(a, "heatmap", [Head(0, 0)], View(), Size(), "a.svg")
     for suffix in (".npz", ".safetensors"):
         again = mv.load_attention(a.save(tmp_path / f"a{suffix}"))
         assert again.key == a.key
@@ -150,7 +150,7 @@ def test_a_profile_and_its_report_call_it_so(folder: Path, tmp_path: Path) -> No
 def test_its_user_can_name_it(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a = mv.load("./bge", name="Our model, 2nd run").encode("The cat sat.")
     assert f"of Our model, 2nd run (weights digest {a.revision}) reading" in a.heatmap("L0H0").caption
-    assert "mv.load('./bge', name='Our model, 2nd run')" in recipe.write_head_recipe(
+    assert "mv.load('./bge', name='Our model, 2nd run')" in figure_code.write_head_code(
         a, "heatmap", [Head(0, 0)], View(), Size(), ""
     )
     options = ["--model", "./bge", "--name", "Ours"]

@@ -27,7 +27,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures.charts.chart import Axis, Bars, Chart, Margin, Plot
 from mha_viz.figures.drawing.theme import Theme
-from mha_viz.figures.layout import Size, recipe
+from mha_viz.figures.layout import Size, figure_code
 from mha_viz.figures.layout.difference import compute_difference
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.figures.layout.view import View
@@ -395,7 +395,7 @@ def test_the_lines_make_the_very_same_file(
     size: Size,
 ) -> None:
     attention = minilm.encode(TIRED, 'It\'s "late" \\ now.')
-    code = recipe.write_head_recipe(attention, kind, heads, view, size, "figure.svg")
+    code = figure_code.write_head_code(attention, kind, heads, view, size, "figure.svg")
     monkeypatch.chdir(tmp_path)
     exec(code, {})  # the lines that the page shows
     options = {**vars(view), **vars(size)} | ({"heads": heads} if heads else {})
@@ -409,8 +409,8 @@ def test_the_lines_of_a_comparison_and_of_a_difference(
     panels = [Panel(one, Head(3, 1), "a 'name'"), Panel(two, Head(3, 1)), Panel(one, Head(0, 2))]
     monkeypatch.chdir(tmp_path)
     view, size = View(special="hide"), Size(120)
-    exec(recipe.write_panels_recipe(panels, view, size, {"kind": "links"}, "compare", "c.svg"), {})
-    exec(recipe.write_panels_recipe(panels[:2], view, size, {}, "difference", "d.svg"), {})
+    exec(figure_code.write_panels_code(panels, view, size, {"kind": "links"}, "compare", "c.svg"), {})
+    exec(figure_code.write_panels_code(panels[:2], view, size, {}, "difference", "d.svg"), {})
     made = mv.compare(panels, kind="links", special="hide", width_mm=120)
     assert (tmp_path / "c.svg").read_bytes() == made.to_bytes(".svg")
     assert (tmp_path / "d.svg").read_bytes() == mv.difference(*panels[:2], special="hide", width_mm=120).to_bytes(

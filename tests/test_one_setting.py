@@ -26,7 +26,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.cli import main
 from mha_viz.errors import SettingError
-from mha_viz.figures.layout import recipe
+from mha_viz.figures.layout import figure_code
 from mha_viz.attention import Head
 from mha_viz.figures.layout import Size
 from mha_viz.app.url import address, lesson
@@ -51,7 +51,7 @@ for draw in (lambda: reading.heatmap("L1H1", behind="nothing"), lambda: reading.
         draw()
 
 view, file = parse_view({{"behind": "nothing"}}), str(folder / "again.svg")
-exec(recipe.write_head_recipe(reading, "links", [Head(1, 1)], view, Size(), file))
+exec(figure_code.write_head_code(reading, "links", [Head(1, 1)], view, Size(), file))
 assert (folder / "again.svg").read_bytes() == (folder / "python.svg").read_bytes()
 
 command = ["figure", "links", {TEXT!r}, "--model", "toy", "--head", "L1H1"]

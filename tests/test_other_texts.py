@@ -17,7 +17,7 @@ import mha_viz as mv
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus import grammar
 from mha_viz.errors import MhaVizError, SettingError
-from mha_viz.figures.layout import recipe
+from mha_viz.figures.layout import figure_code
 from mha_viz.models.intervening import other_texts
 from mha_viz.models.intervening.gradients import compute_importance, gradient_weighted
 from mha_viz.models.reading.answers import make_question
@@ -148,7 +148,7 @@ def test_what_outputs_cannot_be_taken_from_is_said(source: Any, says: str, minil
 def test_the_line_that_makes_a_reading_again_names_the_text(minilm: Encoder) -> None:
     reading = mv.ablate(minilm, [HEAD], TEXT, method="text", source=SOURCE)
     names: dict[str, Any] = {"mv": mv}
-    exec(recipe._write_reading("a", reading), names)
+    exec(figure_code._write_reading("a", reading), names)
     assert names["a"].key == reading.key
 
 

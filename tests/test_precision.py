@@ -23,7 +23,7 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.layout.recipe import write_head_recipe
+from mha_viz.figures.layout.figure_code import write_head_code
 from mha_viz.figures.layout.view import View
 from mha_viz.models.decomposing import contributions
 from mha_viz.models.families import ENCODER_DECODERS, FAMILIES
@@ -197,7 +197,7 @@ def test_a_reading_in_bfloat16_is_never_one_in_float32(
 
 
 def _recipe(attention: Attention) -> str:
-    return write_head_recipe(attention, "heatmap", [Head(0, 1)], View(), Size(), "a.svg")
+    return write_head_code(attention, "heatmap", [Head(0, 1)], View(), Size(), "a.svg")
 
 
 def test_results_name_the_type_and_are_compared_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

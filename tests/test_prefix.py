@@ -15,7 +15,7 @@ from mha_viz.attention.steps import parse_wordings
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, SettingError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.layout.recipe import write_head_recipe
+from mha_viz.figures.layout.figure_code import write_head_code
 from mha_viz.figures.layout.view import View
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load_one_stack
@@ -113,7 +113,7 @@ def test_all_that_is_asked_of_a_text_takes_it(minilm: Encoder) -> None:
     )
     left = mv.read(minilm, Request(text=TEXT, prefix=PREFIX, quantity="unexplained"))
     assert left.text.special[:3] == (True, True, True)
-    code = write_head_recipe(left, "heatmap", [mv.Head(0, 0)], View(), Size(), "a.svg")
+    code = write_head_code(left, "heatmap", [mv.Head(0, 0)], View(), Size(), "a.svg")
     assert f"mv.load('minilm').prefixed({PREFIX!r})" in code
 
 

@@ -34,11 +34,11 @@ from mha_viz.figures.files import load_attention
 from mha_viz.figures.files.figure_numbers import encode_shown
 from mha_viz.figures.files.formats import ORIGIN_COLUMNS
 from mha_viz.figures.layout import Size
+from mha_viz.figures.layout.figure_code import write_head_code
 from mha_viz.figures.layout.grid import grid
 from mha_viz.figures.layout.links import links
 from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.layout.panels import Panel
-from mha_viz.figures.layout.recipe import write_head_recipe
 from mha_viz.figures.layout.view import (
     View,
     build_block,
@@ -102,10 +102,10 @@ def test_what_recipes_leave_is_equal_only_if_the_recipes_are(tmp_path: Path) -> 
         assert np.array_equal(again.weights, one.weights)
         assert parse_wordings(map(str.__str__, one.made)) == one.made
         assert parse_wordings(map(str.__str__, one.made))[-1].row == one.made[-1].row
-        code = write_head_recipe(one, "heatmap", [Head(1, 1)], View(), Size(), "figure.svg")
+        code = write_head_code(one, "heatmap", [Head(1, 1)], View(), Size(), "figure.svg")
         assert f"mv.load_attention('{one.key[:8]}.npz')" in code
         assert "unexplained by rules that need no annotation (recipes " in one.heatmap("L1H1").caption
-    assert "mv.quantities.unexplained(mv.load('toy')" in write_head_recipe(
+    assert "mv.quantities.unexplained(mv.load('toy')" in write_head_code(
         left[0], "heatmap", [Head(1, 1)], View(), Size(), "figure.svg"
     )
     pair = mv.compare([(left[1], "L1H1"), (left[2], "L1H1")])
@@ -711,10 +711,8 @@ def test_a_reading_of_gradients_is_saved_and_made_again(tmp_path: Path) -> None:
     toy = load("toy")
     reading = gradient_weighted(toy, MASKED, word="sees")
     assert load_attention(reading.save(tmp_path / "gradients.npz")).key == reading.key
-    recipe = write_head_recipe(reading, "heatmap", [Head(1, 1)], View(scale="head"), Size(), "figure.svg")
-    assert (
-        "mv.quantities.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in recipe
-    )
+    code = write_head_code(reading, "heatmap", [Head(1, 1)], View(scale="head"), Size(), "figure.svg")
+    assert "mv.quantities.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in code
     by_words = reading.by_words().without_special()
     assert by_words.quantity == "gradient"
     assert (by_words.hidden >= 0).all()

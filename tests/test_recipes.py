@@ -33,7 +33,7 @@ from mha_viz.corpus.sources import iterate, make_repeats
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.layout.recipe import write_head_recipe
+from mha_viz.figures.layout.figure_code import write_head_code
 from mha_viz.figures.layout.view import View
 from mha_viz.models.getting.catalog import resolve
 from mha_viz.models.getting.hub import find_local_folder
@@ -943,7 +943,7 @@ def test_what_is_unexplained_of_an_annotated_sentence_is_without_all_rules(toy: 
         assert other.made[-1] != left.made[-1]
     assert "unexplained by rules that know its annotation" in left.heatmap("L1H2").caption
     assert "unexplained by rules that need no annotation" in plainly.heatmap("L1H2").caption
-    assert "load_attention" in write_head_recipe(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
+    assert "load_attention" in write_head_code(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
     with pytest.raises(TextError, match="differ from those of the text"):
         mv.quantities.unexplained(read, gold=grammar.corpus(3, seed=5).sentences[1])
 
@@ -1004,13 +1004,13 @@ def test_the_lines_of_a_figure_without_heads_by_shipped_recipes_make_it_again(
         mv.ablate(toy, ["L0H2"], "the dog barks .", method="recipe"),
         mv.ablate(toy, ["L0H2", "L0H3"], "", method="recipe", words=words),
     ):
-        code = write_head_recipe(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
+        code = write_head_code(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
         assert "load_attention" not in code
         exec(code, {})
         assert (tmp_path / "figure.svg").read_bytes() == read.heatmap("L1H2").to_bytes(".svg")
     by_others = mv.ablate(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
     for read in (by_others, mv.ablate(toy, ["L0H2"], "", method="recipe", words=words).by_words()):
-        assert "load_attention" in write_head_recipe(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
+        assert "load_attention" in write_head_code(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
 
 
 def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:

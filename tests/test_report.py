@@ -141,7 +141,7 @@ def test_a_corpus_that_chose_the_roles_replicates_none(name: str) -> None:
     both = with_role(**{**ESTABLISHED_TWICE, "other_score": 0.6})
     made = report(both, again)
     assert not any("Replicates" in heading for heading in row_of(both, again))
-    assert f"{name} is one of the corpora that chose these roles" in made.markdown()
+    assert f"{name} helped to choose these roles" in made.markdown()
     assert made.table.iloc[0][["replicated_1_corpus", "replicated_1_outcome"]].tolist() == [name, ""]
 
 
@@ -196,7 +196,7 @@ def test_the_model_of_a_table_is_a_bare_name(name: str) -> None:
 
 def test_what_was_looked_at_and_what_to_cite_are_below() -> None:
     text = report(with_role()).markdown()
-    assert "Looked at on c: 2 heads × 1 relation × 3 directions; 2 tests with a case." in text
+    assert "Tested on c: 2 heads × 1 relation × 3 directions; 2 tests with a case." in text
     assert "The lowest q of the 1 role with one is 0.180." in text
     assert OLDER_RULE not in text
     assert text.rstrip().endswith(f"Version {mv.__version__}, 2026-11-30.")
@@ -340,7 +340,7 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     assert len(table) == 11
     assert [row for row in table if not re.fullmatch(form, row)] == []
     starts = [
-        "Looked at on",
+        "Tested on",
         "q: false",
         "Strongest simple rule:",
         "By chance: 7",

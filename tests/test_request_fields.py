@@ -10,7 +10,7 @@ import pytest
 from mha_viz.app.url import address
 from mha_viz.cli import quantities
 from mha_viz.cli.options import Parser, add_text_options
-from mha_viz.figures.layout import recipe
+from mha_viz.figures.layout import figure_code
 from mha_viz.heads import Head
 from mha_viz.request import COSINE, FIELDS, MASK, Question, Request
 
@@ -64,7 +64,7 @@ def test_every_field_is_itself_after_json_a_link_and_a_command_and_is_in_python(
     if name in FIELDS:
         assert getattr(address.read(request.parameters()).request, name) == value
         assert getattr(of_command(request), name) == value
-    code = recipe._write_call(looked_up(request), "")
+    code = figure_code._write_call(looked_up(request), "")
     assert code == {looked_up(one): written for one, written in IN_PYTHON.items()}[looked_up(request)]
     assert name == "question" or str([*map(str, value)] if isinstance(value, tuple) else value) in code
 

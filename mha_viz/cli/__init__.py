@@ -1,7 +1,7 @@
 """The command ``mha-viz``: serve the app, list models, write attention weights or figures to files, measure corpora.
 
 An error that a user can cause ends the command with one line on stderr and one of the exit codes; Ctrl-C ends it with
-130 and one line that says what was kept (``stops``).
+130 and one line that says what was kept (``termination``).
 """
 
 from __future__ import annotations

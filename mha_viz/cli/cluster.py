@@ -121,7 +121,7 @@ def open_cluster(args: argparse.Namespace, corpora: Sequence[str] | None = None)
 
 @contextmanager
 def show_cluster_progress() -> Iterator[Callable[[Any], None]]:
-    """Yield a function that shows the progress of a study on a cluster; on a terminal it never breaks the line."""
+    """Yield a function that shows the progress of a study on a cluster, cut to one line of the terminal."""
     with status_line() as show:
         columns = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
         yield lambda progress: show(format_progress(progress)[:columns].ljust(columns or 0))

@@ -278,5 +278,5 @@ def _draw_all_heads(args: argparse.Namespace, attention: Attention, suffix: str,
 
 
 def _format_warnings(figure: Any, suffix: str) -> list[str]:
-    """Return the warnings about a picture; other formats are drawn with the reader's fonts and settings."""
+    """Return the warnings about a picture; none for other formats, which use the reader's fonts and settings."""
     return [reword_as_options(line) for line in figure.warnings] if suffix in files.drawing_suffixes() else []

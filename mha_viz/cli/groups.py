@@ -36,7 +36,7 @@ def add_options(parser: Parser) -> None:
     add_corpus_option(parser)
     add_recipes_option(parser, "; else a recipe is chosen on CORPUS")
     add_most_option(parser, 2, 100_000, 300)
-    help_text = "number of links to draw (default: 400)"
+    help_text = "number of links to sample (default: 400)"
     parser.add_argument("--links", type=parse_links, default=400, metavar="N", help=help_text)
     add_output_options(parser, TABLE_FORMATS, required=False)
     add_device_option(parser)

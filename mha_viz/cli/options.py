@@ -30,7 +30,7 @@ MODEL_HELP = "a name from `mha-viz models`, an id of the Hugging Face Hub (or ID
 class Parser(argparse.ArgumentParser):
     """A parser that raises SettingError with a suggestion, instead of printing argparse's usage message."""
 
-    siblings: Mapping[str, Parser] = MappingProxyType({})  # the commands to which this one belongs
+    siblings: Mapping[str, Parser] = MappingProxyType({})  # all commands of its group, by name
 
     def add_command(self, commands: Any, name: str, run: Command | None, summary: str, epilog: str = "") -> Parser:
         """Add a command to the group ``commands`` of this parser."""

@@ -65,7 +65,7 @@ def _format_table(rows: pd.DataFrame, suffix: str) -> bytes:
 
 
 def parse_table_destination(out: str | None, format_name: str | None) -> Destination | None:
-    """Return the destination of a table besides the terminal, or None.
+    """Return the destination of a table; None if it is only printed.
 
     A format without a file means stdout. Raises the errors of :func:`parse_destination`.
     """

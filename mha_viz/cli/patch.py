@@ -71,34 +71,34 @@ def run(args: argparse.Namespace) -> None:
 
     with print_warnings():
         encoder = load_model(model, args.device, args.dtype)
-        patched = activation_patching(
+        result = activation_patching(
             encoder, text, args.other, **answer_options, **path_options, exact=not args.estimate
         )
-    write_and_print(destination, lambda: patched.table().reset_index(), map(one_line, _format_lines(patched)))
+    write_and_print(destination, lambda: result.table().reset_index(), map(one_line, _format_lines(result)))
 
 
-def _format_lines(patched: PatchResult) -> Iterator[str]:
-    yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
-    path_note = "" if patched.to is None else f", if it reaches only the {patched.side} of {format_head(patched.to)}"
+def _format_lines(result: PatchResult) -> Iterator[str]:
+    yield f"{result.model}: {result.score} is {decimal(result.before)}, on the other text {decimal(result.after)}"
+    path_note = "" if result.to is None else f", if it reaches only the {result.side} of {format_head(result.to)}"
     yield f"how much of the difference one head’s output from the other text restores{path_note}:"
-    table = patched.table()
-    is_estimated = patched.to is None and bool(np.isnan(patched.shares).any())
+    table = result.table()
+    is_estimated = result.to is None and bool(np.isnan(result.shares).any())
     for name, row in table.nlargest(MAX_LISTED, "estimated" if is_estimated else "share").iterrows():
         exact = "" if np.isnan(row["share"]) else f"{percent(row['share'])}, "
         estimate = f"to first order {percent(row['estimated'])}" if "estimated" in row else ""
         yield f"{format_head(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
     footer = f"and {len(table) - MAX_LISTED} more" if len(table) > MAX_LISTED else ""
-    if np.isfinite(patched.correlation):
-        footer += f"{'; ' if footer else ''}correlation of exact and first-order shares {decimal(patched.correlation)}"
+    if np.isfinite(result.correlation):
+        footer += f"{'; ' if footer else ''}correlation of exact and first-order shares {decimal(result.correlation)}"
     if footer:
         yield footer
-    if is_estimated and patched.checked is not None:
-        estimated, exact = map(percent, patched.checked_shares)
-        warning = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
+    if is_estimated and result.checked is not None:
+        estimated, exact = map(percent, result.checked_shares)
+        warning = ": the estimates are unreliable here; leave out --estimate" * result.is_far_off
         yield (
-            f"The largest estimate, of {format_head(patched.checked)}, is {estimated}; computed exactly, "
+            f"The largest estimate, of {format_head(result.checked)}, is {estimated}; computed exactly, "
             f"{exact}{warning}."
         )
         yield "The other heads were only estimated: an important one may have a small estimate."
-    if patched.hardly_differs:
+    if result.hardly_differs:
         yield "The two answers hardly differ, so these shares mean little."

@@ -246,8 +246,8 @@ def measure(
     """Measure the profile of a model over a corpus, with a progress bar; see :func:`mha_viz.study.run.study`.
 
     ``sums_folder`` is where a stopped study continues, or None. ``batch`` is the maximum number of tokens per forward
-    pass. ``other_profile`` is one to compare with. With ``cluster``, its workers measure instead of this process.
-    Raises CorpusError, ExportError, ClusterError.
+    pass. ``other_profile`` is one to compare with. ``control``: whether the untrained model is measured too. With
+    ``cluster``, its workers measure instead of this process. Raises CorpusError, ExportError, ClusterError.
     """
     from mha_viz.study.plan import DEFAULT_BATCH
     from mha_viz.study.profiling import LocalEngine

@@ -54,7 +54,10 @@ def add_continue_option(command: Parser) -> None:
 
 
 def add_off_options(command: Parser, name: str, help_text: str, required: bool = False) -> None:
-    """Add an option for heads, and --method."""
+    """Add an option for the heads to switch off, --method and --recipes.
+
+    If heads are ``required``, the command measures a corpus; otherwise it reads a text.
+    """
     source, methods = ("the corpus", METHODS_OVER_CORPUS) if required else ("the built-in sentences", METHODS)
     command.add_argument(name, type=parse_heads, default=(), required=required, metavar="HEADS", help=help_text)
     help_text = (
@@ -88,7 +91,7 @@ def parse_heads(value: str) -> tuple[Head, ...]:
 
 def add_head_option(command: Parser, note: str, required: bool = False) -> None:
     """Add --head, whose values :func:`list_heads` parses. ``note`` is added to the help text."""
-    help_text = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{note}"
+    help_text = f"layer 3, head 1, counted from 0; or L3, for a layer of rollout{note}"
     command.add_argument(
         "--head",
         action="append",

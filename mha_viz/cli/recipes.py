@@ -44,7 +44,7 @@ def add_options(parser: Parser) -> None:
     help_text = "a corpus of another origin to score the recipes on; it chooses neither rules nor shares"
     parser.add_argument("--score", metavar="CORPUS", help=help_text)
     help_text = "also compare with recipes chosen on this corpus, or with these; may be repeated"
-    parser.add_argument("--and", dest="also", action="append", default=[], metavar="OTHER", help=help_text)
+    parser.add_argument("--and", dest="others", action="append", default=[], metavar="OTHER", help=help_text)
     add_most_option(parser, 2, 100_000, 300, "sentences to read of each corpus")
     help_text = "also measure, on --score or else on CORPUS, what is lost when recipes replace the heads: replaced.csv "
     help_text += "and, of minilm and toy, accuracy.csv"
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     source: Any = old_recipes or open_source(args.corpus)
     score_corpus = None if args.score is None else open_source(args.score)
     make_folder(args.out)
-    other_sources = [find_recipes(name) or open_source(name) for name in args.also]
+    other_sources = [find_recipes(name) or open_source(name) for name in args.others]
     file_names = [name for name in (None if old_recipes else args.corpus, args.score) if name is not None]
     with (
         print_warnings(),

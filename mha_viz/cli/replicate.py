@@ -124,15 +124,15 @@ def run(args: argparse.Namespace) -> None:
 def _compare_models(args: argparse.Namespace, profile: Profile, destination: Destination | None) -> None:
     """Print how much more often the heads of the roles are right than the heads of the other model."""
     name, head = args.beside
-    model, other = choose_model(profile.model), choose_model(name)
-    check_heads(other, [head] if head else [])
+    model, other_model = choose_model(profile.model), choose_model(name)
+    check_heads(other_model, [head] if head else [])
     folder = get_partial_folder(destination, "parts")
     with offer_to_continue(folder), open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
         from mha_viz.study.paired_heads import compare_roles  # imports torch
 
         encoder = load_model(model, args.device)
-        other_encoder = encoder if other.name == model.name else load_model(other, args.device)
+        other_encoder = encoder if other_model.name == model.name else load_model(other_model, args.device)
         with show_cluster_progress() if cluster else progress_bar("of the sentences") as progress:
             client = cluster and cluster.client
             pairs = compare_roles(

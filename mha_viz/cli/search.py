@@ -97,23 +97,23 @@ def run(args: argparse.Namespace) -> None:
             load_model(model, args.device, args.dtype),
             open_measurable(corpus, cluster and cluster.client),
         )
-        searching = LinkSearch(encoder, source, head, conditions, args.most, folder)
-        steps = searching.run
+        link_search = LinkSearch(encoder, source, head, conditions, args.most, folder)
+        link_run = link_search.run
         try:
             with show_cluster_progress() if cluster else progress_bar("sentences") as progress:
-                for state in steps.iter_progress():
+                for state in link_run.iter_progress():
                     progress(state)
         except KeyboardInterrupt:
-            if not steps.cases.sentences_read:
+            if not link_run.cases.sentences_read:
                 raise
-            result = searching.result()
+            result = link_search.result()
             write_and_print(destination, result.table, map(one_line, _format_lines(result)))
             raise KeyboardInterrupt(
                 f"These are the links of the sentences read so far; {explain_continuing(folder)}."
             ) from None
-        result = searching.result()
+        result = link_search.result()
         write_and_print(destination, result.table, map(one_line, _format_lines(result)))
-        steps.discard_partial_results()
+        link_run.discard_partial_results()
 
 
 def _format_lines(search: Search) -> Iterator[str]:

@@ -58,8 +58,8 @@ def add_options(toy_parser: Parser, examples: dict[str, str]) -> None:
         add_output_options(sentence_parser, FORMATS)
 
 
-def _add_train_options(training: Parser) -> None:
-    training.add_argument(
+def _add_train_options(parser: Parser) -> None:
+    parser.add_argument(
         "--out",
         required=True,
         type=parse_folder,
@@ -70,10 +70,8 @@ def _add_train_options(training: Parser) -> None:
         "toy, the small BERT of the grammar; hidden, the same trained on hidden words only; or repeater, the causal "
         "one that continues repeated words (default: toy)"
     )
-    training.add_argument(
-        "--kind", default="toy", choices=("toy", "hidden", "repeater"), metavar="NAME", help=help_text
-    )
-    training.add_argument(
+    parser.add_argument("--kind", default="toy", choices=("toy", "hidden", "repeater"), metavar="NAME", help=help_text)
+    parser.add_argument(
         "--steps",
         type=parse_count,
         metavar="N",
@@ -92,10 +90,10 @@ def train(args: argparse.Namespace) -> None:
     make_folder(args.out)
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
-    with bars("of the sentences sampled", "of the steps") as (sampling, show):
-        options: dict[str, Any] = {} if args.kind == "repeater" else {"report_sampling": sampling}
+    with bars("of the sentences sampled", "of the steps") as (report_sampling, report_step):
+        options: dict[str, Any] = {} if args.kind == "repeater" else {"report_sampling": report_sampling}
         options |= {"questions": ()} if args.kind == "hidden" else {}
-        model = module.train(args.seed, steps, lambda progress: show(progress.step, progress.steps), **options)
+        model = module.train(args.seed, steps, lambda progress: report_step(progress.step, progress.steps), **options)
     try:
         toy_model.save(model, args.out, module.make_tokenizer())
     except OSError as error:

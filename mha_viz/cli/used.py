@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
     profile = read_profile(folder)
     from mha_viz.study.used_roles import ablate_roles  # imports torch
 
-    parts = folder / PARTS_FOLDER if folder == args.profile else None
-    with offer_to_continue(parts), open_cluster(args) as cluster, print_warnings():
+    parts_folder = folder / PARTS_FOLDER if folder == args.profile else None
+    with offer_to_continue(parts_folder), open_cluster(args) as cluster, print_warnings():
         corpus = args.corpus if cluster else open_source(args.corpus)
         dtype = get_dtype(str(profile.facts.get("revision", "")))
         encoder = load_model(choose_model(profile.model), args.device, dtype)
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
                 most=args.most,
                 means=open_means_corpus(args, cluster),
                 recipes=open_recipes(args),
-                resume=parts,
+                resume=parts_folder,
                 progress=progress,
                 client=cluster and cluster.client,
             )

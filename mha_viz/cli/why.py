@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _format_lines(result: CorpusWhy) -> Iterator[str]:
-    in_documents = f" of {counted(result.documents, 'document')}" if result.documents > 1 else ""
-    coverage = f"{counted(result.sentences, 'sentence')}{in_documents}, {result.left_out:,} left out"
+    documents = f" of {counted(result.documents, 'document')}" if result.documents > 1 else ""
+    coverage = f"{counted(result.sentences, 'sentence')}{documents}, {result.left_out:,} left out"
     corpus = name_sample(result.corpus, result.every)
     yield f"{result.model} on {corpus}: what attention depends on, {coverage}; 95% intervals"
     if result.documents < FEW:

@@ -1,4 +1,4 @@
-"""Minimal pairs for the two toy models, made from the words of the built-in grammar.
+"""Minimal pairs for the toy model and the repeater, made from the words of the built-in grammar.
 
 Pairs of the grammar differ in one word, whose form depends on an earlier word; a phrase of the other number or gender
 separates the two. Pairs of repeated words differ in the last word, which continues the repetition or breaks it.
@@ -131,7 +131,7 @@ def _make_word_twice(rng: Random) -> tuple[str, str]:
 
 
 def _list_words() -> list[str]:
-    """Return the words of the second toy model, in lower case."""
+    """Return the words of the repeater, in lower case."""
     return sorted({form.lower() for form in VOCABULARY if form.isalpha()})
 
 

@@ -114,8 +114,8 @@ class BracketParser:
             self._left_out.append(f"{sentences[-1].document or 'this file'}: {unreported} more of this kind.")
         for number, mentions in self._mentions.items():
             sentence = sentences[number]
-            ordered = tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end)))
-            sentences[number] = Sentence(sentence.words, ordered, sentence.document, sentence.line)
+            sorted_mentions = tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end)))
+            sentences[number] = Sentence(sentence.words, sorted_mentions, sentence.document, sentence.line)
             self.has_mentions = True
         self._start_document()
 

@@ -1,8 +1,8 @@
 """Extract a few sentences of a corpus.
 
 Sentences that the model read together are joined, and their annotation can be shortened to fit. An uploaded file is
-parsed in a child process: its order has ``spans`` of sentence numbers and ``data``, the bytes of the file; its result
-is CoNLL-U, one sentence for each span.
+parsed in a child process, which gets ``spans`` of sentence numbers and ``data``, the bytes of the file, and returns
+CoNLL-U with one sentence for each span.
 """
 
 from __future__ import annotations

@@ -112,10 +112,11 @@ class _Generator:
     def pronoun(self, entity: _Entity, case: str) -> tuple[Node, _Entity]:
         """Return a pronoun that refers to an entity."""
         self.mentions.append(entity)
-        kind = {"possessive": "Poss=Yes|", "reflexive": ""}.get(case, "")
-        number = FEATURES[entity.pronoun] + "|Person=3"
+        possessive_feature = "Poss=Yes|" if case == "possessive" else ""
+        agreement = FEATURES[entity.pronoun] + "|Person=3"
         case_feature = {"nominative": "Case=Nom|", "accusative": "Case=Acc|"}.get(case, "")
-        features = f"{case_feature}{number}|{kind}PronType=Prs" + ("|Reflex=Yes" if case == "reflexive" else "")
+        reflexive_feature = "|Reflex=Yes" if case == "reflexive" else ""
+        features = f"{case_feature}{agreement}|{possessive_feature}PronType=Prs{reflexive_feature}"
         form = PRONOUNS[entity.pronoun][CASES[case]]
         return Node(form, "PRON", features=features, chain=entity.chain), entity
 

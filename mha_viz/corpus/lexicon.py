@@ -20,16 +20,17 @@ class Noun(NamedTuple):
     gender: str
 
 
-def _form_plural(noun: str) -> str:
-    if noun[-3:] == "man":
-        return f"{noun[:-3]}men"
-    if noun[-1] == "y" and noun[-2] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+def _add_s(word: str) -> str:
+    """Return the plural of a noun, or the third-person singular of a verb."""
+    if word[-3:] == "man":
+        return f"{word[:-3]}men"
+    if word[-1] == "y" and word[-2] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
 
 
 def _make_nouns(kind: str, gender: str, words: str) -> tuple[Noun, ...]:
-    return tuple(Noun(noun, _form_plural(noun), kind, gender) for noun in words.split())
+    return tuple(Noun(noun, _add_s(noun), kind, gender) for noun in words.split())
 
 
 NOUNS = (
@@ -83,7 +84,7 @@ class Verb(NamedTuple):
     @property
     def s(self) -> str:
         """The third-person singular, as in "she watches"."""
-        return _form_plural(self.base)
+        return _add_s(self.base)
 
     @property
     def ing(self) -> str:

@@ -2,7 +2,7 @@
 
 A file has one pair per line: GOOD, BAD and optionally the kind of the pair, separated by tabs; or JSON lines as BLiMP
 publishes them (Warstadt et al. 2020). If only some pairs have a kind, the others are of the kind NO_KIND. Two sets of
-pairs are built in, for the two toy models.
+pairs are built in, for the toy model and the repeater.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _iter_listed_pairs(items: Iterable[Sequence[str]]) -> Iterator[Pair]:
 
 
 def _make_pair(cells: Sequence[str], line: int) -> Pair:
-    """Return the pair of two or three cells."""
+    """Make a pair from two or three cells."""
     good, bad, kind = [*(cell.strip() for cell in cells), ""][:3]
     return Pair(good, bad, kind, line)
 

@@ -17,7 +17,7 @@ from mha_viz.text import clean
 GAP, CONLLU, PLAIN = "GAP table", "CoNLL-U", "text"
 CONLLU_SUFFIXES = (".conllu", ".conll", ".conllup", ".cupt")
 GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
-# The pattern matches in linear time, like the one for coreference brackets: only white space is skipped.
+# Matches in linear time: a match that begins never fails, and only white space is skipped.
 PLAIN_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 

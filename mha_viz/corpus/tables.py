@@ -118,8 +118,8 @@ def _find_tagged_rows(rows: Sequence[str]) -> list[bool]:
     counts = Counter(len(cells) for cells, is_tagged in zip(table, are_tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
     tags = [cell for cell, is_tagged in zip(last_cells, are_tagged, strict=True) if is_tagged]
-    are_outside = {tag == "O" for tag in tags}  # “O” marks a word outside all entities
-    is_table = len(are_outside) == 2 or (are_outside == {True} and count == 2 and len(rows) > 1) or is_pos
+    outside_flags = {tag == "O" for tag in tags}  # “O” marks a word outside all entities
+    is_table = len(outside_flags) == 2 or (outside_flags == {True} and count == 2 and len(rows) > 1) or is_pos
     is_table |= len(tags) > 1 and all(map(CHUNK.fullmatch, tags))
     return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(table, are_tagged, strict=True)]
 
@@ -158,30 +158,30 @@ def _find_yaml_rows(rows: Sequence[str]) -> list[bool]:
     They count only if some keys are nested, if all differ and some value is not a sentence, or if the keys are typical
     names of columns. A line “---” begins a new document.
     """
-    keys = [YAML_KEY.fullmatch(row) for row in rows]
-    key_matches = [key for key in keys if key]
-    names = {key[3] for key in key_matches}
+    matches = [YAML_KEY.fullmatch(row) for row in rows]
+    keys = [match for match in matches if match]
+    names = {key[3] for key in keys}
     document_numbers = accumulate(row.strip() == "---" for row in rows)
-    document_keys = {(number, key[3]) for number, key in zip(document_numbers, keys, strict=True) if key}
-    are_literals = [bool(YAML_LITERAL.fullmatch(key[4] or "")) for key in key_matches]
-    is_list = len(names) == 1 < len(key_matches) and all(key[2] for key in key_matches)
-    is_flat = len(document_keys) == len(key_matches) > 2 and any(are_literals)
+    document_keys = {(number, key[3]) for number, key in zip(document_numbers, matches, strict=True) if key}
+    are_literals = [bool(YAML_LITERAL.fullmatch(key[4] or "")) for key in keys]
+    is_list = len(names) == 1 < len(keys) and all(key[2] for key in keys)
+    is_flat = len(document_keys) == len(keys) > 2 and any(are_literals)
     is_named = names <= COMMON_COLUMNS and (is_list or len(names) > 1)
-    is_table = bool(key_matches) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(are_literals)))
-    return [is_table and bool(key or row.lstrip()[:2] in ("- ", "--")) for key, row in zip(keys, rows, strict=True)]
+    is_table = bool(keys) and (_is_nested(rows, matches) or is_flat or is_named or (is_list and all(are_literals)))
+    return [is_table and bool(key or row.lstrip()[:2] in ("- ", "--")) for key, row in zip(matches, rows, strict=True)]
 
 
-def _is_nested(rows: Sequence[str], keys: Sequence[re.Match[str] | None]) -> bool:
+def _is_nested(rows: Sequence[str], matches: Sequence[re.Match[str] | None]) -> bool:
     """Tell whether a key is inside a list item that begins with a key, or inside a key without a value.
 
     In a text that begins with “---”, a list item right after a key without a value counts, too.
     """
     indents = [len(row) - len(row.lstrip()) for row in rows]
-    for number, (key, indent) in enumerate(zip(keys, indents, strict=True)):
-        parent = next((keys[n] for n in reversed(range(number)) if indents[n] < indent), None)
+    for number, (key, indent) in enumerate(zip(matches, indents, strict=True)):
+        parent = next((matches[n] for n in reversed(range(number)) if indents[n] < indent), None)
         if key and parent and (parent[2] or not parent[4]):
             return True
-        previous = keys[number - 1] if number else None
+        previous = matches[number - 1] if number else None
         if rows[0].strip() == "---" and previous and not previous[4] and rows[number].lstrip().startswith("- "):
             return True
     return False

@@ -37,8 +37,8 @@ def read(folder: Path) -> dict[str, str]:
     return digests
 
 
-def match_files(folder: Path, digests: Mapping[str, str]) -> bool:
-    """Return whether all files have these digests. Files unchanged since the last check are not read again."""
+def have_digests(folder: Path, digests: Mapping[str, str]) -> bool:
+    """Return whether files have these digests, by name. Files unchanged since the last check are not read again."""
     try:
         return all(
             _digest_cached(folder / name, _read_stamp(folder / name)) == digest for name, digest in digests.items()
@@ -70,7 +70,7 @@ def open_sealed_facts(
     name: str,
     text: str,
     files: Mapping[str, str],
-    is_verified: Callable[[str], bool] = lambda _: True,
+    must_verify: Callable[[str], bool] = lambda _: True,
     optional_files: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the facts in the ``text`` of the file ``name`` after verifying them and the files that they name.
@@ -79,7 +79,7 @@ def open_sealed_facts(
         name: the file name, for error messages.
         text: the content of that file.
         files: the contents of the other files by name.
-        is_verified: returns whether a file is to be verified.
+        must_verify: returns whether a file must be verified.
         optional_files: names of files that may be missing.
 
     Facts of older versions have no digests. Raises ValueError if something has changed since it was written.
@@ -90,7 +90,7 @@ def open_sealed_facts(
         raise ValueError(f"{name} has changed since it was written")
     for file, digest in facts.pop(DIGESTS, {}).items():
         is_absent = file in optional_files and file not in files
-        if is_verified(file) and not is_absent and (file not in files or _digest_text(files[file]) != digest):
+        if must_verify(file) and not is_absent and (file not in files or _digest_text(files[file]) != digest):
             raise ValueError(f"{file} has changed since it was written")
     return facts
 

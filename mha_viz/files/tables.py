@@ -28,7 +28,7 @@ def unescape_formula(text: str) -> str:
 
 
 def format_csv(table: pd.DataFrame, digits: int = 9) -> str:
-    """Return a table as CSV without its index, with ``digits`` significant digits; no text cell begins a formula."""
+    """Return a table as CSV without its index, with ``digits`` significant digits and formulas escaped."""
     escaped_table = _map_texts(table, escape_formula).rename(columns=lambda name: escape_formula(str(name)))
     text: str = escaped_table.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
     return text

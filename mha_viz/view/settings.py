@@ -30,7 +30,7 @@ class ViewChoice:
         pattern: the regular expression of a family of values.
         first: the initial value of a family.
         range: the minimum and maximum number of a family, and the step.
-        changed: its name in the menu of the drawing.
+        changed: its name in the list of changed settings on the menu button, with {} for the number.
         caption: the sentence below a figure, with {} for the number.
         hides: a caption's words for the tokens that this value hides.
         not_in: drawings and kinds of figures that do not accept it.
@@ -61,13 +61,13 @@ class ViewSetting:
         choices: its values; empty if it ``names_quantity``, because its values are then the quantities.
         label, labels: the name of the control, and other names by drawing.
         control: "segments", "menu" or "rule".
-        changed: a template for the name of a choice in the menu of the drawing.
+        changed: a template for the names of its choices in the list of changed settings on the menu button.
         expected: a description of the valid values.
         helps: other help texts, by kind of figure.
         kinds: the kinds of figures that accept it.
         only_on_page: the kinds, among ``kinds``, that show it only on their interactive page.
         drawings: the browser's drawings that read and write it.
-        pages: the pages that own it; links to other pages leave it out, unless no page owns it.
+        pages: the pages that own it: links to other pages leave it out. If no page owns it, all links keep it.
         counts: "heads", "tokens" or "panels" if its value counts these; the setting is reset when they change.
         names_quantity: whether its values are the quantities.
     """
@@ -180,7 +180,7 @@ def choose_default_scale(*quantities: str) -> str:
 
 
 def check_value(name: str, value: object, kind: str = "") -> None:
-    """Raise SettingError for an invalid value; an empty value is valid if the setting may be empty.
+    """Raise SettingError for an invalid value; an empty value is valid for a setting without a fixed default.
 
     The error lists the values that a ``kind`` of figure accepts.
     """

@@ -26,7 +26,7 @@ from mha_viz.figures.charts.effects import draw_head_grid
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.layout.caption import format_head
-from mha_viz.figures.layout.recipe import IMPORT_LINE
+from mha_viz.figures.layout.figure_code import IMPORT_LINE
 from mha_viz.model_names import cite_model
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import decimal, percent

@@ -21,7 +21,7 @@ from mha_viz.figures import Figure
 from mha_viz.figures.drawing.table import Table
 from mha_viz.figures.drawing.theme import Theme
 from mha_viz.figures.file_names import build_file_name, name_for_all, name_for_heads
-from mha_viz.figures.layout import COLUMN_MM, LOOKS, NARROW_MM, PAGE_MM, TWO_COLUMNS_MM, Size, recipe
+from mha_viz.figures.layout import COLUMN_MM, LOOKS, NARROW_MM, PAGE_MM, TWO_COLUMNS_MM, Size, figure_code
 from mha_viz.figures.layout.compare import PanelKind
 from mha_viz.figures.layout.panels import Panel, choose_difference_pin, explain_mismatch
 from mha_viz.figures.layout.view import View, find_focus, list_units
@@ -132,21 +132,21 @@ def _offer_heads(attention: Attention, heads: Sequence[Head], view: View) -> lis
             lambda size: figure_api.heatmap(
                 attention, heads=[first_head], **settings["heatmap"], **_list_options(size)
             ),
-            lambda size, file: recipe.write_head_recipe(attention, "heatmap", [first_head], view, size, file),
+            lambda size, file: figure_code.write_head_code(attention, "heatmap", [first_head], view, size, file),
         ),
         Offer(
             f"Links of {', '.join(map(str, heads))}",
             name_for_heads([(attention, head) for head in heads], "links"),
             weights * len(heads),
             lambda size: figure_api.links(attention, heads=heads, **settings["links"], **_list_options(size)),
-            lambda size, file: recipe.write_head_recipe(attention, "links", heads, view, size, file),
+            lambda size, file: figure_code.write_head_code(attention, "links", heads, view, size, file),
         ),
         Offer(
             "Grid of all heads",
             name_for_all(attention, attention.every_head()),
             weights * attention.layers * attention.heads,
             lambda size: figure_api.grid(attention, **settings["grid"], **_list_options(size)),
-            lambda size, file: recipe.write_head_recipe(attention, "grid", [], view, size, file),
+            lambda size, file: figure_code.write_head_code(attention, "grid", [], view, size, file),
         ),
     ]
 
@@ -188,7 +188,7 @@ def show_panel_downloads(panel_view: PanelView, offers_archive: bool, charts: Se
             lambda size, **columns: figure_api.compare(
                 panels, **compare_options, **columns, **accepted_options, **_list_options(size)
             ),
-            lambda size, file, **columns: recipe.write_panels_recipe(
+            lambda size, file, **columns: figure_code.write_panels_code(
                 panels, view, size, compare_options | columns, "compare", file
             ),
             len(panels),
@@ -219,7 +219,7 @@ def _offer_difference(panels: Sequence[Panel], view: View, pair: tuple[int, int]
         name_for_heads([(panel.attention, panel.head) for panel in (second, first)], joiner="minus"),
         _count_weights(first.attention),
         lambda size: figure_api.difference(first, second, pin_of=pinned_panel, **settings, **_list_options(size)),
-        lambda size, file: recipe.write_panels_recipe(
+        lambda size, file: figure_code.write_panels_code(
             [first, second], pinned_view, size, _make_pin_option(pinned_panel), "difference", file
         ),
     )

@@ -399,7 +399,7 @@ class Chart:
     def rows(self) -> tuple[tuple[Value, ...], ...]:
         """The table of all drawn numbers, with the columns ``COLUMNS``.
 
-        "part" is the title of its plot; "x", and "y" of a cell, are the labels of the axis, or the label of the mark.
+        "part" is the title of its plot, "x" the label of the mark or of its position, and "y" the row of a cell.
         Frames and hidden points have no numbers.
         """
         return tuple(row for series in self.series for row in self._rows(series))

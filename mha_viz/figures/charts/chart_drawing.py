@@ -113,13 +113,13 @@ def build_scale(chart: Chart, number: int, direction: Direction) -> Scale:
     series = [s for s in chart.series if s.plot in plots]
     values = [value for s in series for value in s.coordinates(direction)]
     names = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
-    has_room = any(s.has_extent(direction) for s in series)
+    has_extent = any(s.has_extent(direction) for s in series)
     from_zero = axis.from_zero or any(isinstance(s, Bars) and not s.has_extent(direction) for s in series)
-    low, high = axis.range or ((-0.5, len(names) - 0.5) if names else _find_ends(axis, values, has_room, from_zero))
+    low, high = axis.range or ((-0.5, len(names) - 0.5) if names else _find_ends(axis, values, has_extent, from_zero))
     return Scale(axis, *((high, low) if axis.is_reversed else (low, high)), names)
 
 
-def _find_ends(axis: Axis, values: Sequence[Any], has_room: bool, from_zero: bool) -> tuple[float, float]:
+def _find_ends(axis: Axis, values: Sequence[Any], has_extent: bool, from_zero: bool) -> tuple[float, float]:
     numbers = np.array([value for value in values if value is not None], float)
     numbers = numbers[np.isfinite(numbers)]
     if axis.is_log:
@@ -129,7 +129,7 @@ def _find_ends(axis: Axis, values: Sequence[Any], has_room: bool, from_zero: boo
         low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    if has_room:
+    if has_extent:
         return low - 0.5, high + 0.5
     edge = EDGE * (high - low)
     return (low if from_zero and low == 0 else low - edge), (high if from_zero and high == 0 else high + edge)
@@ -180,9 +180,9 @@ def _(cells: Cells, plot: PlacedPlot) -> Iterator[Mark]:
     if cells.gap or np.isnan(values).any():
         yield from _draw_separate_cells(colours, np.isnan(values), xs, ys, cells.gap)
     else:
-        upright = colours[:: 1 if ys[0] < ys[-1] else -1, :: 1 if xs[0] < xs[-1] else -1]
+        oriented_colours = colours[:: 1 if ys[0] < ys[-1] else -1, :: 1 if xs[0] < xs[-1] else -1]
         box = (min(xs), min(ys), abs(xs[-1] - xs[0]), abs(ys[-1] - ys[0]))
-        yield CellPicture(*box, np.ascontiguousarray(upright))
+        yield CellPicture(*box, np.ascontiguousarray(oriented_colours))
     for (row, column), text in np.ndenumerate(np.array(cells.texts if cells.texts is not None else [[]], object)):
         ink, centre = choose_ink(_to_hex(colours[row, column])), (plot.x.to_pixels(column), plot.y.to_pixels(row))
         yield from iter_text_marks(str(text), *centre, plot.chart.font_size, ink, "middle")
@@ -474,7 +474,7 @@ def _get_label_rotation(x: Scale, chart: Chart) -> float:
 # ---- Axes and titles --------------------------------------------------------------------------------------
 
 
-def _draw_grid_lines(scale: Scale, other: Scale, is_vertical: bool, muted: str) -> Iterator[Mark]:
+def _draw_grid_lines(scale: Scale, other_scale: Scale, is_vertical: bool, muted: str) -> Iterator[Mark]:
     """Yield lines at the labels, and at zero, if the axis has them."""
     axis = scale.axis
     lines = {number: (muted, GRID) for number, _ in scale.ticks()} if axis.grid else {}
@@ -483,9 +483,9 @@ def _draw_grid_lines(scale: Scale, other: Scale, is_vertical: bool, muted: str) 
     for number, (colour, opacity) in lines.items() if axis.is_shown else ():
         position = scale.to_pixels(number)
         ends = (
-            ((position, other.start), (position, other.end))
+            ((position, other_scale.start), (position, other_scale.end))
             if is_vertical
-            else ((other.start, position), (other.end, position))
+            else ((other_scale.start, position), (other_scale.end, position))
         )
         yield Polyline(ends, None, colour, 1.0, opacity)
 

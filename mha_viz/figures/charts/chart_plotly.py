@@ -22,7 +22,7 @@ COLOUR_BARS: dict[str, dict[str, Any]] = {
     "below": {"orientation": "h", "thickness": 10, "lenmode": "pixels", "len": 240, "outlinewidth": 0}
     | {"x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"},
 }
-CLICKS: dict[str, dict[str, Any]] = {
+LEGEND_CLICKS: dict[str, dict[str, Any]] = {  # by which clicks on a name in the legend hide series
     "all": {},
     "double": {"itemclick": False},
     "none": {"itemclick": False, "itemdoubleclick": False},
@@ -71,12 +71,12 @@ def _build_traces(series: Series) -> list[dict[str, Any]]:
         low = replace(edge, y=series.low, name=series.name, in_legend=None)
         fill = {"fill": "tonexty", "fillcolor": format_rgba(series.colour, series.opacity)}
         return [*_build_traces(edge), *({**trace, **fill} for trace in _build_traces(low))]
-    number = series.plot + 1 if series.plot else ""
+    suffix = _axis_suffix(series.plot)
     hover = series.hover if series.hover is None or "<extra>" in series.hover else f"{series.hover}<extra></extra>"
     common = _drop_empty(
         name=series.name or None, showlegend=series.in_legend, customdata=series.labels, hovertext=series.hints,
         hovertemplate=hover if series.hover else None, hoverinfo="skip" if series.hover == "" else None,
-        xaxis=f"x{number}", yaxis=f"y{number}",
+        xaxis=f"x{suffix}", yaxis=f"y{suffix}",
     )  # fmt: skip
     return [_build_trace(series) | common]
 
@@ -152,28 +152,33 @@ def _build_layout(chart: Chart) -> dict[str, Any]:
         paper_bgcolor=transparent, plot_bgcolor=transparent, font=font | {"size": chart.font_size}, hoverlabel=hover,
         **dict(axes), bargap=chart.bar_gap if has_bars else None,
         title={"text": chart.title, "font": {"size": 13}, "x": 0, "y": 0.97} if chart.title else None,
-        shapes=[_frame(frame) for frame in chart.frames] or None,
-        annotations=[*_titles(chart), *_remarks(chart)] or None,
-        showlegend=None if chart.legend else False, legend=_legend(chart), meta=_tokens(chart),
+        shapes=[_build_shape(frame) for frame in chart.frames] or None,
+        annotations=[*_build_titles(chart), *_build_remarks(chart)] or None,
+        showlegend=None if chart.legend else False, legend=_build_legend(chart), meta=_collect_tokens(chart),
     )  # fmt: skip
 
 
 def _build_axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
     """Return the two axes of a plot under Plotly's names."""
-    plot, name = chart.plots[number], number + 1 if number else ""
-    x, y = (_axis(axis, chart) for axis in plot[:2])
+    plot, suffix = chart.plots[number], _axis_suffix(number)
+    x, y = (_build_axis(axis, chart) for axis in plot[:2])
     if plot.x.same_x_as is not None:
         x |= {"matches": f"x{plot.x.same_x_as + 1}"}
-    x |= {"anchor": f"y{name}", "domain": list(plot.x_span)}
+    x |= {"anchor": f"y{suffix}", "domain": list(plot.x_span)}
     y |= {
-        "anchor": f"x{name}",
+        "anchor": f"x{suffix}",
         "domain": list(plot.y_span),
-        **({"scaleanchor": f"x{name}"} if plot.y.has_equal_units else {}),
+        **({"scaleanchor": f"x{suffix}"} if plot.y.has_equal_units else {}),
     }
-    return [(f"xaxis{name}", x), (f"yaxis{name}", y)]
+    return [(f"xaxis{suffix}", x), (f"yaxis{suffix}", y)]
 
 
-def _axis(axis: Axis, chart: Chart) -> dict[str, Any]:
+def _axis_suffix(number: int) -> str:
+    """Return the end of Plotly's names for the axes of a plot: "" for the first plot, "2" for the second."""
+    return str(number + 1) if number else ""
+
+
+def _build_axis(axis: Axis, chart: Chart) -> dict[str, Any]:
     muted = chart.theme.muted
     title = _drop_empty(text=axis.title or None, standoff=axis.title_gap, font=_drop_empty(size=chart.title_font_size))
     labels = _drop_empty(size=chart.label_font_size, color=muted if chart.has_faint_labels else None)
@@ -192,18 +197,18 @@ def _axis(axis: Axis, chart: Chart) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _frame(frame: Frame) -> dict[str, Any]:
-    number = frame.plot + 1 if frame.plot else ""
+def _build_shape(frame: Frame) -> dict[str, Any]:
+    suffix = _axis_suffix(frame.plot)
     (x0, x1), (y0, y1) = frame.x or (0, 1), frame.y or (0, 1)
     return _drop_empty(
         type="line" if x0 == x1 or y0 == y1 else "rect", x0=x0, x1=x1, y0=y0, y1=y1,
-        xref=f"x{number}" if frame.x else f"x{number} domain", yref=f"y{number}" if frame.y else f"y{number} domain",
+        xref=f"x{suffix}" if frame.x else f"x{suffix} domain", yref=f"y{suffix}" if frame.y else f"y{suffix} domain",
         line={"color": frame.colour, "width": frame.width, "dash": frame.dash},
         fillcolor=frame.fill or None, opacity=frame.opacity,
     )  # fmt: skip
 
 
-def _titles(chart: Chart) -> list[dict[str, Any]]:
+def _build_titles(chart: Chart) -> list[dict[str, Any]]:
     """Return the titles of plots, above them."""
     font = _drop_empty(size=chart.title_font_size)
     common = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, **_drop_empty(font=font)}
@@ -221,7 +226,7 @@ def _titles(chart: Chart) -> list[dict[str, Any]]:
     ]
 
 
-def _remarks(chart: Chart) -> list[dict[str, Any]]:
+def _build_remarks(chart: Chart) -> list[dict[str, Any]]:
     common = {"y": 1, "xref": "x", "yref": "paper", "showarrow": False}
     return [
         {"text": r.text, "x": r.x, "xanchor": r.anchor, "yanchor": "top" if r.is_inside else "bottom", **common}
@@ -230,18 +235,18 @@ def _remarks(chart: Chart) -> list[dict[str, Any]]:
     ]
 
 
-def _legend(chart: Chart) -> dict[str, Any]:
+def _build_legend(chart: Chart) -> dict[str, Any]:
     if chart.legend is None:
         return {}
     is_below, legend_y, clicks = chart.legend
     position = {"y": 0, "yref": "container"} if is_below else {"y": legend_y}
-    return {"orientation": "h", "x": 0, "yanchor": "bottom", **position, **CLICKS[clicks]}
+    return {"orientation": "h", "x": 0, "yanchor": "bottom", **position, **LEGEND_CLICKS[clicks]}
 
 
-def _tokens(chart: Chart) -> dict[str, Any] | None:
+def _collect_tokens(chart: Chart) -> dict[str, Any] | None:
     """Return the tokens along the axes, for the browser."""
     by_axis = {
-        f"{direction}{number + 1 if number else ''}": axis.tokens
+        f"{direction}{_axis_suffix(number)}": axis.tokens
         for number, plot in enumerate(chart.plots)
         for direction, axis in (("x", plot.x), ("y", plot.y))
         if axis.tokens is not None

@@ -115,9 +115,13 @@ def stack_vectors(
 
     ``limits``: the ends of the vertical axes; by default, every vector has its own.
     """
-    last, plots = len(rows) - 1, list[Plot]()
+    last_row, plots = len(rows) - 1, list[Plot]()
     for row, (title, y_span) in enumerate(zip(rows, divide_height(len(rows), gap), strict=True)):
-        x = Axis(same_x_as=last, has_labels=False) if row < last else Axis(title=f"i, from 0 to {trace.d_k - 1}")
+        x = (
+            Axis(same_x_as=last_row, has_labels=False)
+            if row < last_row
+            else Axis(title=f"i, from 0 to {trace.d_k - 1}")
+        )
         ends = (-limits[row], limits[row]) if limits else None
         plots.append(Plot(x, number_axis(theme, 4, range=ends), title, y_span=y_span))
     series = [signed_bars(numbers, theme, row) for row, numbers in enumerate(rows.values())]
@@ -386,10 +390,12 @@ def draw_output_matrix(trace: Trace, head: int, theme: Theme) -> Chart:
     rows = trace.slice_w_o(head)
     cells, per_head = pool_blocks(trace.parameters.w_o.T, trace.heads)  # by columns: the rows of W_O belong to heads
     width, height = trace.parameters.w_o.shape[::-1]
-    left, right = divide_width((0.36, 0.64), 0.06)
+    left_span, right_span = divide_width((0.36, 0.64), 0.06)
     plots = [
-        Plot(NO_AXIS, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {height} × {width}", left),
-        Plot(NO_AXIS, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {width}", right),
+        Plot(
+            NO_AXIS, head_axis(trace.heads, per_head, is_reversed=True), f"W<sub>O</sub>  {height} × {width}", left_span
+        ),
+        Plot(NO_AXIS, HIDDEN_ROWS, f"its rows for head {head}  {trace.d_k} × {width}", right_span),
     ]
     series = [build_size_cells(cells.T, theme), signed_cells(rows, colour_limit(rows), theme, with_scale=True, plot=1)]
     ends = (head * per_head - 0.5, (head + 1) * per_head - 0.5)
@@ -412,13 +418,13 @@ def draw_contributions(trace: Trace, head: int, query: int, theme: Theme) -> Cha
         horizontal_bars(lengths, colours, [f"{length:.2f}" for length in lengths], digits=3, plot=1),
     ]
     labels = [f"<b>{name}</b>" if i == head else name for i, name in enumerate(names)]
-    left, right = divide_width((0.74, 0.26), 0.02)
+    left_span, right_span = divide_width((0.74, 0.26), 0.02)
     ends = (len(names) - 0.5, -0.5)
     rows_axis = Axis(positions=list(range(len(names))), names=labels, grid=False, range=ends)
     lengths_axis = Axis(is_shown=False, range=(0, float(lengths.max()) * 1.25))
     plots = [
-        Plot(NO_AXIS, rows_axis, f"the {trace.d_model} numbers that each adds", left),
-        Plot(lengths_axis, Axis(is_shown=False, range=ends), "length of each", right),
+        Plot(NO_AXIS, rows_axis, f"the {trace.d_model} numbers that each adds", left_span),
+        Plot(lengths_axis, Axis(is_shown=False, range=ends), "length of each", right_span),
     ]
     above_bias = (trace.heads - 0.5, trace.heads - 0.5)
     frames = [Frame(None, above_bias, theme.paper, 3)]

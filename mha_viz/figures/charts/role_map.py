@@ -177,11 +177,13 @@ def _fold_text(text: str) -> str:
     return "<br>".join(lines)
 
 
-def draw_offsets(mass: Sequence[float], maxima: Sequence[float], offsets: Sequence[int], theme: Theme) -> Chart:
+def draw_offsets(
+    mean_weights: Sequence[float], max_shares: Sequence[float], offsets: Sequence[int], theme: Theme
+) -> Chart:
     """Draw a head's mean weight and its share of the largest weights at each offset from the query."""
     names = [format_signed(offset) if offset else "itself" for offset in offsets]
-    mean_bars = Bars(names, list(mass), theme.heads[0], name="mean weight")
-    max_bars = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
+    mean_bars = Bars(names, list(mean_weights), theme.heads[0], name="mean weight")
+    max_bars = Bars(names, list(max_shares), theme.heads[1], name="share of the largest weights")
     return _share_chart([mean_bars, max_bars], theme, Legend())
 
 
@@ -241,11 +243,11 @@ def _score_line(head: Head, rows: Any, is_best: bool, theme: Theme) -> Line:
 
 
 def draw_against_rules(
-    names: Sequence[str], score: Sequence[float], rules: Mapping[str, Sequence[float]], theme: Theme
+    names: Sequence[str], scores: Sequence[float], rules: Mapping[str, Sequence[float]], theme: Theme
 ) -> Chart:
     """Draw one bar per name for the score of its best head, with a mark for the score of each of the ``rules``."""
     positions, count = list(range(len(names))), len(names)
-    series: list[Series] = [Bars(positions, list(score), theme.heads[0], is_horizontal=True, name="best head")]
+    series: list[Series] = [Bars(positions, list(scores), theme.heads[0], is_horizontal=True, name="best head")]
     for number, (rule, values) in enumerate(rules.items(), 1):
         series.append(Points(list(values), positions, 8, theme.heads[number], is_square=True, name=rule))
     y = Axis(positions=positions, names=list(map(escape, names)), range=(count - 0.5, -0.5), grid=False)

@@ -132,19 +132,19 @@ def draw_accuracies(
     return _share_chart(theme, series, x, 300, frames=frames, bar_gap=0.3)
 
 
-def draw_removal_curves(least: Array, most: Array, random: Array, theme: Theme) -> Chart:
+def draw_removal_curves(least_first: Array, most_first: Array, random_orders: Array, theme: Theme) -> Chart:
     """Draw the accuracy while heads are removed in different orders.
 
     The least important head is removed first, or the most important first, or the order is random. Random orders,
-    [order, removed + 1], are drawn as a mean and a band that contains four fifths of them.
+    [order, number of removed heads], are drawn as a mean and a band that contains four fifths of them.
     """
-    removed_counts = list(range(len(least)))
-    low, high = np.quantile(random, (0.1, 0.9), axis=0)
+    removed_counts = list(range(len(least_first)))
+    low, high = np.quantile(random_orders, (0.1, 0.9), axis=0)
     series: list[Series] = [Band(removed_counts, low, high, theme.muted, name="80% of random orders", hover="")]
     for values, name, colour in (
-        (random.mean(axis=0), "at random", theme.muted),
-        (most, "most important first", theme.heads[1]),
-        (least, "least important first", theme.heads[0]),
+        (random_orders.mean(axis=0), "at random", theme.muted),
+        (most_first, "most important first", theme.heads[1]),
+        (least_first, "least important first", theme.heads[0]),
     ):
         hover = f"{name}, %{{x}} removed: %{{y:.1%}}"
         series.append(chart.Line(removed_counts, values, colour, point=7, name=name, hover=hover))

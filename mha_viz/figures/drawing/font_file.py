@@ -61,7 +61,7 @@ class Font:
 
     @cached_property
     def middle(self) -> float:
-        """The height above the baseline, in ems, at which a browser centres text: (ascent - descent) / 2."""
+        """The height above the baseline, in ems, at which a browser centres text: (ascent + descent) / 2."""
         with _READ_LOCK:
             metrics = self._tables["hhea"]
         return float(metrics.ascent + metrics.descent) / 2 / self.em

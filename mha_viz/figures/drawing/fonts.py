@@ -87,7 +87,8 @@ def _list_other_fonts() -> tuple[Font, ...]:
     Only the first face of a collection is used, since its other faces have the same characters.
     """
     configured_files = sorted(_iter_files(_list_configured_paths()))
-    return tuple(Font(str(path)) for path in [*configured_files, *sorted(_iter_files(_folders()), key=_preference_key)])
+    system_files = sorted(_iter_files(_list_system_folders()), key=_preference_key)
+    return tuple(Font(str(path)) for path in [*configured_files, *system_files])
 
 
 def _list_configured_paths() -> list[Path]:
@@ -101,7 +102,7 @@ def _preference_key(path: Path) -> tuple[bool, bool, bool, str]:
     return "Noto" not in name, "Regular" not in name, is_styled, name
 
 
-def _folders() -> list[Path]:
+def _list_system_folders() -> list[Path]:
     """Return the folders in which this operating system keeps its fonts."""
     home = Path("~").expanduser()
     if sys.platform == "darwin":
@@ -325,7 +326,7 @@ def list_needed_fonts(texts: Iterable[tuple[str, int]]) -> list[Font]:
 
 # ---- Missing characters ---------------------------------------------------------------------------------
 
-_ADVICE = {
+_SCRIPT_FONTS = {
     "CJK": "Noto Sans CJK",
     "HIRAGANA": "Noto Sans CJK",
     "KATAKANA": "Noto Sans CJK",
@@ -369,7 +370,7 @@ def _describe_characters(script: str, characters: list[str]) -> str:
 
 
 def _write_advice(script: str, characters: list[str]) -> str:
-    font = {"EMOJI": "Noto Emoji"}.get(script) or _ADVICE.get(script, f"Noto Sans {script.capitalize()}")
+    font = {"EMOJI": "Noto Emoji"}.get(script) or _SCRIPT_FONTS.get(script, f"Noto Sans {script.capitalize()}")
     advice = (
         f"Install {font}, or name a font file in {FONTS_VARIABLE}"
         if script != "UNNAMED"

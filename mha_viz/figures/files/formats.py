@@ -1,7 +1,7 @@
 """One function per file format. All but CSV, a table, write a complete reading: model, revision, text, tokens, weights.
 
-Text is cleaned before writing (`mha_viz.text.clean`): one character stays one character, so spans hold. The first lines
-of the writers' docstrings are shown to users.
+Text is cleaned before writing (`mha_viz.text.clean`): one character stays one character, so that spans stay valid. The
+first lines of the writers' docstrings are shown to users.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Illustrations for answers: inputs of wide and narrow heads, gradients at W_O, and links of two heads to one word."""
+"""Illustrations for the answers of the training lab.
+
+They show inputs of wide and narrow heads, gradients at W_O, and links of two heads to one word.
+"""
 
 from __future__ import annotations
 

@@ -149,13 +149,13 @@ def collect_identity(attention: Attention) -> dict[str, str]:
     """Return model, revision and text of a reading, as metadata.
 
     ``read`` states the part of the typed text that was read, unless all was. ``keys`` is the other text of
-    cross-attention.
-    ``quantity`` and ``made`` are included unless the numbers are the attention weights of a text as it was typed.
+    cross-attention. ``quantity`` and ``made`` are included unless the numbers are the attention weights of a text as it
+    was typed.
     """
     text, cut, keys = attention.queries, attention.queries.cut, attention.keys
-    first, second = cut.kept if cut else (None, None)
-    facts = {"model": name_in_column(attention.model), "revision": attention.revision, "text": text.text[:first]}
-    facts |= {"pair": text.pair[:second]} if text.pair else {}
+    text_length, pair_length = cut.kept if cut else (None, None)
+    facts = {"model": name_in_column(attention.model), "revision": attention.revision, "text": text.text[:text_length]}
+    facts |= {"pair": text.pair[:pair_length]} if text.pair else {}
     facts |= {"read": _describe_cut(cut)} if cut else {}
     has_two_texts = attention.is_cross and not attention.has_sink
     facts |= {"keys": keys.text[: keys.cut.kept[0] if keys.cut else None]} if has_two_texts else {}

@@ -92,9 +92,9 @@ def compare(
     )
     pins = find_pins(panels, view, pin_of, diff)
     blocks = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
-    scale = describe_range(view.scale, blocks)
-    few_links = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
-    _, foot_height = _draw_shared_scale(kind, scale, rows.total_width, theme, blocks, few_links)
+    range_text = describe_range(view.scale, blocks)
+    few_links_text = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
+    _, foot_height = _draw_shared_scale(kind, range_text, rows.total_width, theme, blocks, few_links_text)
     footer = draw_footer(caption.mention_ablated([(p.attention, p.head) for p in panels]), rows.total_width, theme.ink)
     panel_height = (size.max_height - footer[1]) / math.ceil(len(panels) / panels_per_row) - TITLE_HEIGHT - foot_height
     drawings = draw_panels(
@@ -111,7 +111,8 @@ def compare(
         rows.unlabelled,
     )
     marks, bottom = _place_rows(panels, drawings, rows, theme)
-    foot, _ = _draw_shared_scale(kind, scale, rows.total_width, theme, blocks, few_links or drawings[0].label_note)
+    note = few_links_text or drawings[0].label_note
+    foot, _ = _draw_shared_scale(kind, range_text, rows.total_width, theme, blocks, note)
     faint_notes = (note_faint_links if kind == "links" else note_faint_cells)(view, blocks)
     comparison = Drawing(
         rows.total_width,
@@ -124,7 +125,7 @@ def compare(
             view,
             blocks,
             ("compare", kind),
-            f"{VISUAL_PROPERTIES[kind]}, for all panels: {scale}.",
+            f"{VISUAL_PROPERTIES[kind]}, for all panels: {range_text}.",
             pin_of,
             None in pins,
         ),
@@ -171,18 +172,18 @@ def _lay_out_panels(all_axes: Sequence[Axes], kind: PanelKind, panels_per_row: i
 
 
 def _draw_shared_scale(
-    kind: PanelKind, scale: str, width: float, theme: Theme, blocks: Sequence[Block], note: str
+    kind: PanelKind, range_text: str, width: float, theme: Theme, blocks: Sequence[Block], note: str
 ) -> tuple[tuple[Mark, ...], float]:
     """Return the marks below all panels and their height.
 
     The marks are the names of the axes and the scale of colours, or of the width and darkness of lines. ``note`` names
     the links that are drawn, or the labels that are left out.
     """
-    legend = f"one scale{' of width and darkness' if kind == 'links' else ''}, {scale}"
+    legend = f"one scale{' of width and darkness' if kind == 'links' else ''}, {range_text}"
     if kind == "links":
         colour = theme.signed[-2] if any(block.signed for block in blocks) else theme.ink
         note_text = f"{note} of each" if note and len(blocks) > 1 else note
-        return draw_line_foot(blocks, (colour, theme.signed[1]), (legend, scale), note_text, width, theme)
+        return draw_line_foot(blocks, (colour, theme.signed[1]), (legend, range_text), note_text, width, theme)
     room = width - 90 - fonts.width(legend, 11) - 2 * GAP
     remark = next((text for text in (f"{AXES}   {note}".rstrip(), note) if fonts.width(text, 11) <= room), AXES)
     bar = draw_scale_bar(width, FOOT / 2, 90, theme, scale_colours(blocks, theme), legend)
@@ -254,7 +255,7 @@ def draw_panels(
     kind: PanelKind,
     width: float,
     theme: Theme,
-    lines: bool = True,
+    has_lines: bool = True,
     max_cell: float = math.inf,
     height: float = UNLIMITED,
     spacing: Spacing = ON_SCREEN,
@@ -280,8 +281,10 @@ def draw_panels(
             drawings.append(PanelDrawing(marks, link_layout.height + TOP))
         else:
             matrix = Matrix(colour_cells(block, view.scale, theme, top), axes, focus, block.w if block.signed else None)
-            panel_width, has_labels = (width - room.label, False) if i in unlabelled else (width, True)
-            marks, layout = draw_matrix(matrix, panel_width, theme, lines, max_cell, room, has_row_labels=has_labels)
+            panel_width = width - room.label if i in unlabelled else width
+            marks, layout = draw_matrix(
+                matrix, panel_width, theme, has_lines, max_cell, room, has_row_labels=i not in unlabelled
+            )
             notes = note_missing_labels(
                 layout, (width, UNLIMITED), all_axes, min_units=max_units
             )  # a matrix may be as high as it is wide
@@ -346,14 +349,14 @@ def write_figure_texts(
     view: View,
     blocks: Sequence[Block],
     figure: tuple[str, str],
-    scale: str,
+    scale_sentence: str,
     pin_of: int,
     is_partly_pinned: bool = False,
 ) -> caption.FigureTexts:
     """Write caption, alternative text and metadata of panels that may come from several readings.
 
-    ``figure``: the kind of figure, and the kind of its panels. ``is_partly_pinned``: whether some panels lack the
-    pinned tokens.
+    ``figure``: the kind of figure, and the kind of its panels. ``scale_sentence`` states the range of the colours or
+    lines. ``is_partly_pinned``: whether some panels lack the pinned tokens.
     """
     kind, panel_kind = figure
     readings = {p.attention.key: caption.describe_reading(p.attention) for p in panels}
@@ -375,7 +378,7 @@ def write_figure_texts(
     sentences += [
         caption.describe_processing(attentions, view, panel_kind),
         caption.describe_pin(origin, view, panel_kind, is_partly_pinned),
-        scale,
+        scale_sentence,
     ]
     sentences += [caption.describe_hidden(attentions, view, blocks)]
     about = {

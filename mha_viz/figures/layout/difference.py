@@ -78,7 +78,7 @@ def difference(
     title = _draw_title(first, second, layout.width, theme, threshold)
     name_1, name_2 = distinguish_panels(first, second)
     minus_note = f"; cells from {threshold} down carry a minus" if threshold else ""
-    scale = f"Colour: {name_2} minus {name_1}, {range_text}{minus_note}."
+    scale_sentence = f"Colour: {name_2} minus {name_1}, {range_text}{minus_note}."
     drawing = Drawing(
         layout.width,
         title.height + layout.height + FOOT,
@@ -88,7 +88,7 @@ def difference(
             *note_missing_labels(layout, (size.pixels, max_height), [diff.axes]),
             *_note_unmarked(layout, theme),
         ),
-        **write_figure_texts((first, second), view, blocks, ("difference", "heatmap"), scale, pin_of),
+        **write_figure_texts((first, second), view, blocks, ("difference", "heatmap"), scale_sentence, pin_of),
     )
     return make_sheet(drawing, size, footer)
 

@@ -92,7 +92,7 @@ def cut_excerpt_around(
         pinned_weights if axis_weights is None else axis_weights[excerpt.rows if focus.row is None else excerpt.cols]
     )
     missing = numerals.percent(1 - float(excerpt_weights.sum()) / max(float(pinned_weights.sum()), 1e-12))
-    sentence = f"Of {max(w.shape)} tokens, {max_tokens} on either side are drawn, around the pinned token; "
+    sentence = f"Of {max(w.shape)} tokens, {max_tokens} on each axis are drawn, around the pinned token; "
     return [excerpt], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)
 
 

@@ -321,7 +321,7 @@ def _write_texts(
     title = f"Attention over an image: {head_list} of {cite_model(attention.model, attention.revision)}, {direction}"
     steps = f", {names}" if (names := caption.list_applied_steps(attention)) else ""
     ablation = caption.explain_ablated([(attention, head) for head in heads])
-    scale_note = "; the scale shows each over the image’s black, above, to its white, below" * has_image
+    scale_note = "; the scale shows each colour over black (above) to white (below) parts of the image" * has_image
     sentences = (
         f"{title}{steps}.",
         ablation,

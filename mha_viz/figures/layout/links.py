@@ -103,29 +103,29 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     theme = THEMES[size.look]
     axes = list_units(attention, view)
     strands = build_strands(attention, heads, view, axes, theme)
-    names, key_height = draw_key(attention, strands, size.pixels, theme)
+    key_marks, key_height = draw_key(attention, strands, size.pixels, theme)
     blocks = [strand.block for strand in strands]
-    extent, few_links = describe_range(link_scale(view.scale), blocks), describe_few_links(axes, view)
-    legends = (f"width and darkness of a line: {extent}", extent)
+    range_text, few_links_text = describe_range(link_scale(view.scale), blocks), describe_few_links(axes, view)
+    legends = (f"width and darkness of a line: {range_text}", range_text)
     ends = (strands[0].colour if len(strands) == 1 else theme.ink, strands[0].negative_colour)
-    _, scale_height = draw_line_foot(blocks, ends, legends, few_links, size.pixels, theme)
+    _, scale_height = draw_line_foot(blocks, ends, legends, few_links_text, size.pixels, theme)
     foot = key_height + scale_height
     footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
     page = _lay_out_page(
         strands, axes, find_focus(axes, view), (size.pixels, size.max_height - foot - footer[1]), theme
     )
-    scale, _ = draw_line_foot(
+    scale_marks, _ = draw_line_foot(
         blocks,
         ends,
         legends,
-        f"{page.drawn_count} of {few_links}" if page.drawn_count is not None else few_links,
+        f"{page.drawn_count} of {few_links_text}" if page.drawn_count is not None else few_links_text,
         size.pixels,
         theme,
     )
     drawing = Drawing(
         size.pixels,
         page.height + foot,
-        (*page.marks, *shift_marks(names, 0, page.height), *shift_marks(scale, 0, page.height + key_height)),
+        (*page.marks, *shift_marks(key_marks, 0, page.height), *shift_marks(scale_marks, 0, page.height + key_height)),
         background=None if size.transparent else theme.paper,
         notes=(*note_faint_links(view, blocks), *page.notes),
         **caption.write_texts(attention, tuple(heads), view, blocks, "links"),
@@ -134,28 +134,33 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
 
 
 def draw_line_foot(
-    blocks: Sequence[Block], ends: tuple[str, str], legends: tuple[str, str], few_links: str, width: float, theme: Theme
+    blocks: Sequence[Block], ends: tuple[str, str], legends: tuple[str, str], note_text: str, width: float, theme: Theme
 ) -> tuple[tuple[Mark, ...], float]:
     """Return the marks below a diagram and their height.
 
-    They explain width and darkness of a line, with the second of ``legends`` if the first is too wide. ``few_links``
+    They explain width and darkness of a line, with the second of ``legends`` if the first is too wide. ``note_text``
     describes the drawn links if only some are drawn, and stands next to or above the legend. ``ends``: the colours of
     the strongest lines above and below 0.
     """
     legend = next((text for text in legends if BAR_LENGTH + fonts.width(text, 11) + GAP <= width), legends[-1])
     bar_width = max(8.0, min(BAR_LENGTH, width - fonts.width(legend, 11) - GAP))
-    is_above = bool(few_links) and fonts.width(few_links, 11) + bar_width + fonts.width(legend, 11) + 2 * GAP > width
+    is_above = bool(note_text) and fonts.width(note_text, 11) + bar_width + fonts.width(legend, 11) + 2 * GAP > width
     y, offset = FOOT / 2 + 2, KEY_LINE * is_above
     ramp = build_line_ramp(theme, ends[0], ends[1] if any(block.signed for block in blocks) else None)
-    note = (Text(0, y, fonts.cut_text(few_links, 11, width), 11, theme.muted),) if few_links else ()
+    note = (Text(0, y, fonts.cut_text(note_text, 11, width), 11, theme.muted),) if note_text else ()
     return (*note, *draw_scale_bar(width, y + offset, bar_width, theme, ramp, legend)), FOOT + offset
 
 
-def build_line_ramp(theme: Theme, colour: str, negative: str | None = None) -> tuple[str, ...]:
-    """Return the colours of lines on paper from 0, or from full strength of ``negative`` numbers, to full strength."""
+def build_line_ramp(theme: Theme, colour: str, negative_colour: str | None = None) -> tuple[str, ...]:
+    """Return the colours of lines on paper, from 0 to full strength.
+
+    With a ``negative_colour``, they begin at full strength of negative numbers.
+    """
     steps = [round(255 * compute_opacity(step / 8)) for step in range(9)]
-    positive_colours, negative_colours = (palette((theme.paper, end or theme.paper)) for end in (colour, negative))
-    reversed_ramp = [negative_colours[shade] for shade in steps[:0:-1]] if negative else []
+    positive_colours, negative_colours = (
+        palette((theme.paper, end or theme.paper)) for end in (colour, negative_colour)
+    )
+    reversed_ramp = [negative_colours[shade] for shade in steps[:0:-1]] if negative_colour else []
     return tuple("#" + bytes(rgb).hex() for rgb in (*reversed_ramp, *(positive_colours[shade] for shade in steps)))
 
 

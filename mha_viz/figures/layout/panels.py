@@ -43,7 +43,10 @@ class Panel(NamedTuple):
 def find_pins(
     panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
 ) -> list[Focus | None]:
-    """Return the pinned tokens of each panel."""
+    """Return the pinned tokens of each panel. The pin counts tokens of panel ``pin_of``.
+
+    If the readings of ``diff`` have the same units, replaced words correspond, too; otherwise only equal words do.
+    """
     origin = panels[pin_of].attention
     readings = [panels[i].attention for i in diff or ()]
     if readings and explain_mismatch(readings[0], readings[1], view):
@@ -330,7 +333,7 @@ def _build_table(
     table: list[list[Partners | None]] = [[None] * len(texts) for _ in texts]
     for (i, j), forward in partners.items():
         inverse: Partners = [None] * len(texts[j].groups)
-        for a, b in reversed(list(enumerate(forward))):  # a partner that several units share gets the first
+        for a, b in reversed(list(enumerate(forward))):  # the first of several units with the same partner
             if b is not None:
                 inverse[b] = a
         table[i][j], table[j][i] = forward, inverse

@@ -193,7 +193,7 @@ def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Blo
     rows, cols = ([unit.tokens for unit in side] for side in axes)
     w = merge_to_words(matrix, rows, cols)
     visible_weights, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]
-    before_view = average_groups(hidden_before, rows, 0)
+    unit_hidden_before = average_groups(hidden_before, rows, 0)
     visible_share = visible_weights
     if not quantity.is_share:
         sizes = np.abs(average_groups(matrix, rows, 0))  # [row, key]
@@ -201,7 +201,7 @@ def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Blo
         visible_share = visible / np.maximum(sizes.sum(axis=1), 1e-12)
     if len(attention.keys) == sum(map(len, cols)):
         visible_share = np.ones_like(visible_share)  # rows of float32 sum to 1 ± 1e-7
-    hidden = before_view + (1 - before_view) * (1 - np.minimum(visible_share, 1))
+    hidden = unit_hidden_before + (1 - unit_hidden_before) * (1 - np.minimum(visible_share, 1))
     if view.special == "rescale" and w.size and not quantity.is_signed:
         totals = visible_weights[:, None]
         w = np.where(totals > 1e-12, w / np.maximum(totals, 1e-12), 1 / w.shape[1])

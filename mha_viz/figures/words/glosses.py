@@ -348,7 +348,7 @@ def find_roles(typed: str) -> tuple[str, ...]:
     Examples of typed words are "subject", "looks at commas" and "word before".
 
     A complete name ("nsubj", "object") comes first. Others must share the most words with the typed text; among them,
-    roles whose name it contains come first, then those that share the most of its stop words. The result is empty if
+    roles whose whole name was typed come first, then those that share the most stop words. The result is empty if
     nothing matches. If no word is known, the last one may be the beginning of a word: "prep".
     """
     all_words, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _STOP_WORDS.sub(" ", typed.lower())))

@@ -120,9 +120,9 @@ class Report:
             [escape_text(text, MARKDOWN_ESCAPES) for text in (column.cell(role) for column in columns)]
             for role in self.roles
         ]
-        rules = ["---:" if column.alignment == "r" else "---" for column in columns]
+        alignments = ["---:" if column.alignment == "r" else "---" for column in columns]
         headings = [escape_text(column.heading, MARKDOWN_ESCAPES) for column in columns]
-        table = [f"| {' | '.join(row)} |" for row in (headings, rules, *rows)]
+        table = [f"| {' | '.join(row)} |" for row in (headings, alignments, *rows)]
         caption, *notes = (escape_text(text, MARKDOWN_ESCAPES) for text in (self.caption, *self.notes))
         return "\n\n".join([caption, "\n".join(table), *notes]) + "\n"
 
@@ -293,7 +293,7 @@ def _helped_to_choose(replication: Replication, other: Profile) -> bool:
 
 
 def _find_use(profile: Profile) -> dict[Any, Use]:
-    """Return whether each measured role is used."""
+    """Return the use of each measured role, by the values of ROLE_COLUMNS."""
     if "used" not in profile.tables:
         return {}
     table = profile.tables["used"]
@@ -346,8 +346,8 @@ def _iter_notes(
         yield "Scores without a name are accuracies. Other roles have no q; means have no interval."
     if any(f.status == SUGGESTED and f.role == "syntax" for f in findings):
         yield (
-            "Suggested roles of syntax: n, score and state are of the odd-numbered sentences, which are held out; "
-            "choice and q are of all."
+            "Suggested roles of syntax: n, score and state are computed on the odd-numbered sentences, which are "
+            "held out; choice and q on all sentences."
         )
     if any(has_few_documents(f) for f in findings):
         yield "Few documents: interval and q take cases as independent, and apply to these documents alone."
@@ -355,7 +355,7 @@ def _iter_notes(
         yield copying
     for number, corpus in enumerate(subject.third_corpora):
         if all(role.outcomes[number] is None for role in roles):
-            yield f"{corpus} is one of the corpora that chose these roles, so holding there is no replication."
+            yield f"{corpus} helped to choose these roles, so it cannot replicate them."
     if any(role.use for role in roles):
         row = profile.tables["used"].iloc[0]
         yield (
@@ -378,7 +378,7 @@ def _describe_needs(needs: Mapping[Head, PairResults], heads: Collection[Head]) 
 def _describe_tests(profile: Profile, tests: pd.DataFrame) -> str:
     """Return a sentence on the number of tests.
 
-    An example is "Looked at on UD English EWT test: 72 heads × 48 relations × 3 directions; 10,368 tests with a case".
+    An example is "Tested on UD English EWT test: 72 heads × 48 relations × 3 directions; 10,368 tests with a case".
     """
     layers, heads = profile.shape
     syntax = tests[tests["role"] == "syntax"]
@@ -387,4 +387,4 @@ def _describe_tests(profile: Profile, tests: pd.DataFrame) -> str:
     parts = [f"{all_heads} × {counted(relations, 'relation')} × {len(DIRECTIONS)} directions"] * bool(relations)
     parts += [f"{all_heads} on third-person pronouns"] * (len(syntax) < len(tests))
     count = counted(int((tests["n"] > 0).sum()), "test")
-    return f"Looked at on {profile.corpus}: {join_names(parts)}; {count} with a case."
+    return f"Tested on {profile.corpus}: {join_names(parts)}; {count} with a case."

@@ -188,7 +188,7 @@ def _format_rule(finding: Finding) -> str:
 def _format_choice(finding: Finding) -> str:
     """Return "88.3%, nearest 85.8%"; a dash if there are few cases."""
     comparison = finding.comparison
-    has_enough = comparison.choice_n >= CASES  # not a number where no choice was measured
+    has_enough = comparison.choice_n >= CASES  # NaN where no choice was measured
     return f"{percent(comparison.choice)}, nearest {percent(comparison.nearest)}" if has_enough else NO_VALUE
 
 

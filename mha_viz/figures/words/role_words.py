@@ -109,7 +109,7 @@ def describe_role_status(finding: Finding) -> str:
 
 
 def count_states(findings: Sequence[Finding]) -> str:
-    """Return "beats the rule 0, equals 1, below 26"; empty without such a rule."""
+    """Return "beats the rule 0, equals 1, below 26"; empty if no role is compared with a rule."""
     if not any(finding.state for finding in findings):
         return ""
     beats, equals, below = (sum(finding.state == state for finding in findings) for state in STATES)
@@ -188,8 +188,8 @@ def compare_elsewhere(finding: Finding, digits: int = 0) -> str:
 
     The result is "" unless the numbers of the first corpus alone would contradict the state of the role.
     """
-    other, seems_matched = finding.elsewhere, round(finding.score, 2) < round(find_best_baseline(finding)[1], 2)
-    if not finding.state or finding.is_matched == seems_matched or not other:
+    other, is_matched_here = finding.elsewhere, round(finding.score, 2) < round(find_best_baseline(finding)[1], 2)
+    if not finding.state or finding.is_matched == is_matched_here or not other:
         return ""
     sign = "<" if other.score < other.upos else "≥"
     return f" ({_shorten_corpus(other.corpus)} {percent(other.score, digits)} {sign} {percent(other.upos, digits)})"

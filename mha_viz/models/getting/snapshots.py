@@ -94,7 +94,7 @@ def _is_intact(target: Path) -> bool:
         digest_by_name = digests.read(target)
     except (OSError, ValueError):
         return False
-    return digest_by_name.keys() == {*_OTHER_FILES, WEIGHTS} and digests.match_files(target, digest_by_name)
+    return digest_by_name.keys() == {*_OTHER_FILES, WEIGHTS} and digests.have_digests(target, digest_by_name)
 
 
 @cache

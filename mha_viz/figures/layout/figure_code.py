@@ -23,7 +23,7 @@ IMPORT_LINE = "import mha_viz as mv\n"
 STEP_CALLS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # the calls of steps, by name
 
 
-def write_head_recipe(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
+def write_head_code(attention: Attention, kind: str, heads: Sequence[Head], view: View, size: Size, file: str) -> str:
     """Return the code for a heatmap, links or a grid of one reading."""
     arguments: dict[str, Any] = {}
     if len(heads) == 1:
@@ -36,7 +36,7 @@ def write_head_recipe(attention: Attention, kind: str, heads: Sequence[Head], vi
     return f"{IMPORT_LINE}\n{_write_reading('a', attention)}\n{call}.save({file!r})\n"
 
 
-def write_panels_recipe(
+def write_panels_code(
     panels: Sequence[Panel], view: View, size: Size, options: dict[str, Any], kind: str, file: str
 ) -> str:
     """Return the code for a comparison or a difference; ``options`` are its other arguments."""
@@ -124,7 +124,7 @@ def _question_arguments(question: Question) -> dict[str, object]:
 
 def _append_step(call: str, step: Step) -> str:
     """Append the code for one more step of ``Attention.made``; empty if no call reproduces the step."""
-    if step.row.name == WRITTEN:  # the recipe runs the model on the whole text again
+    if step.row.name == WRITTEN:  # the code runs the model on the whole text again
         return call
     if step.row.name in (ONLY, ONLY_LAYERS):
         names = [f"L{head.layer}" if step.row.name == ONLY_LAYERS else str(head) for head in step.row.heads]

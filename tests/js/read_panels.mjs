@@ -1,5 +1,5 @@
 // Read panels like the page, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
-// Question: {packet: base64, ask, and its arguments}.
+// Question: {packet: base64, ask: a key of ANSWERS, and its arguments}.
 import { readFileSync } from "node:fs";
 import { computeBlock } from "../../mha_viz/browser/geometry.js";
 import {
@@ -32,8 +32,8 @@ const ANSWERS = {
   blocks: (set, { view }) =>
     computeBlocks(set, { ...VIEW, ...view }).map(({ w, R, C }) => ({ w: Array.from(w), R, C })),
   shades: (set, { view }) => {
-    const all = computeBlocks(set, { ...VIEW, ...view });
-    return all.map((part) => Array.from(computeSharedShades(part, view.scale, findLargestWeight(all))));
+    const blocks = computeBlocks(set, { ...VIEW, ...view });
+    return blocks.map((block) => Array.from(computeSharedShades(block, view.scale, findLargestWeight(blocks))));
   },
   difference: (set, { view, of }) => {
     const found = subtract(set, { ...VIEW, ...view }, of);

@@ -62,7 +62,7 @@ class Read(NamedTuple):
 
 
 def write(model: Encoder, folder: Path, half: bool = False) -> Path:
-    """Write a live page with ``model``."""
+    """Write a live page with ``model``, with weights in float16 if ``half``."""
     return mv.publish([(model.encode(EXAMPLE), "L1H1")], folder, live=model, half=half)
 
 

@@ -48,16 +48,18 @@ def questions(sentence: Sentence) -> list[Question]:
 
 
 def answer(w: Any, question: Question) -> int:
+    """Return the word that a head's weights [from word, to word] choose."""
     others = [j for j in range(len(w)) if j != question.asked]
     if question.direction == "head_to_dep":
         return find_best([w[j, question.asked] for j in range(len(w))], others)
     return find_best(w[question.asked], others)
 
 
-Key = tuple[tuple[str, str], str, Any]  # group, direction, and a head or what a baseline is told
+Key = tuple[tuple[str, str], str, Any]  # group, direction, and a head or the option of a baseline
 
 
 def syntax(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Key, Count]:
+    """Count the cases and the right answers of each group, direction and head."""
     counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
@@ -80,7 +82,7 @@ def find_nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) ->
 
 
 def count_by_offset(sentences: Sequence[Sentence]) -> dict[Key, Count]:
-    """Count what every offset gets right, for every group and direction."""
+    """Count the cases and those that each offset gets right, for each group and direction."""
     return _baseline(sentences, OFFSETS, _offset)
 
 
@@ -202,6 +204,7 @@ def pick_best(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Cou
 
 
 def uas(sentences: Sequence[tuple[Sentence, Reading]]) -> list[Count]:
+    """Count for each head the dependencies, and those in which one of the two words points to the other."""
     heads = len(sentences[0][1].attention)
     edges = [[0, 0] for _ in range(heads)]
     for sentence, reading in sentences:

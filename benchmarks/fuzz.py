@@ -92,7 +92,7 @@ def _make_rows(name: str, findings: Findings, tracebacks: Counter[str]) -> list[
             ("error boxes of Streamlit's deserialisers", findings.rejections.total(), None, {**findings.rejections})
         )
         numbers.append(("connections closed after garbage", findings.closed_connections, None, {}))
-    return [Row(f"{name}: {label}", Sample((float(n),)), "", None, target, more) for label, n, target, extra in numbers]
+    return [Row(f"{name}: {label}", Sample((float(n),)), "", None, target, more) for label, n, target, more in numbers]
 
 
 # ---- Visitors -------------------------------------------------------------------------------------------

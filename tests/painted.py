@@ -19,7 +19,7 @@ MAPS = ".map canvas"  # of a training run
 
 # Record for each canvas since it was last cleared: the position of its cells and of the middle of each text, in pixels
 # of the canvas, and the number of texts that begin outside it.
-NOTE = """() => {
+RECORD_TEXTS = """() => {
   const pen = CanvasRenderingContext2D.prototype;
   const { clearRect, fillText, drawImage } = pen;
   pen.clearRect = function (...box) {

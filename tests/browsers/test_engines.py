@@ -22,7 +22,7 @@ from tests.browsers.steps import (
     download_files,
 )
 from tests.browsers.visit import Visit
-from tests.live_pages import serve_folder, strongest
+from tests.live_pages import format_strongest, serve_folder
 
 pytestmark = pytest.mark.browsers
 
@@ -57,7 +57,7 @@ def test_the_main_job(
         parts: dict[str, Callable[[], object]] = {step: partial(act, visit) for step, act in STEPS.items()}
         parts["downloads as in Chromium"] = lambda: _check_same(browser.downloads, chromium_downloads)
         parts["exported HTML"] = lambda: check_exported_file(visit, browser.downloads / f"{FILE_NAME}.html")
-        parts["live page"] = lambda: check_live_page(visit, address, strongest(toy, LIVE_TEXT))
+        parts["live page"] = lambda: check_live_page(visit, address, format_strongest(toy, LIVE_TEXT))
         parts["no error, no refusal, nothing missing"] = lambda: _check_empty(browser.list_errors())
         for part, act in parts.items():
             record_property(part, "failed")

@@ -95,12 +95,12 @@ def find_set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str],
     Parts of speech are added one by one for as long as another one gets more cases right.
     """
     tags = sorted({upos for sentence in sentences for upos in sentence.upos})
-    asked: dict[Any, list[tuple[Sentence, Question]]] = defaultdict(list)
+    cases_of: dict[Any, list[tuple[Sentence, Question]]] = defaultdict(list)
     for sentence in sentences:
         for question in questions(sentence):
-            asked[question.group, question.direction].append((sentence, question))
+            cases_of[question.group, question.direction].append((sentence, question))
     rules: dict[Any, SetRule] = {}
-    for key, cases in asked.items():
+    for key, cases in cases_of.items():
         best_right = 0
         for side in ("left", "right"):
             chosen: frozenset[str] = frozenset()
@@ -160,7 +160,7 @@ def count_kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tupl
     A case has a choice if two words or more have the gold word's part of speech. The counts are for each base relation,
     direction and head.
     """
-    found: dict[Any, tuple[list[None], list[KindCase]]] = defaultdict(lambda: ([], []))
+    counts: dict[Any, tuple[list[None], list[KindCase]]] = defaultdict(lambda: ([], []))
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
             w = sum_to_words(a, reading.words)
@@ -171,16 +171,16 @@ def count_kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tupl
                 words = [i for i, upos in enumerate(sentence.upos) if upos == tag and i != question.asked]
                 if len(words) < 2:
                     continue
-                cases, of_kind = found[question.group[1], question.direction, number]
+                cases, right_kind = counts[question.group[1], question.direction, number]
                 cases.append(None)
-                pointed = answer(w, question)
-                if sentence.upos[pointed] == tag:
+                choice = answer(w, question)
+                if sentence.upos[choice] == tag:
                     left, right = (
                         find_nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES
                     )
                     chance = len(question.right.intersection(words)) / len(words)
-                    of_kind.append(KindCase(pointed in question.right, left, right, chance))
-    return {key: (len(cases), of_kind) for key, (cases, of_kind) in found.items()}
+                    right_kind.append(KindCase(choice in question.right, left, right, chance))
+    return {key: (len(cases), right_kind) for key, (cases, right_kind) in counts.items()}
 
 
 def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Callable[..., int | None]) -> Any:

@@ -36,9 +36,9 @@ def wilson(correct: float, n: float) -> tuple[float, float]:
 
 def bootstrap(documents: Sequence[Count]) -> tuple[float, float]:
     """Compute the 95% interval over documents, each (right, cases), from 2,000 draws with seed 0."""
-    drawn = np.random.default_rng(0).integers(0, len(documents), (2000, len(documents)))
+    draws = np.random.default_rng(0).integers(0, len(documents), (2000, len(documents)))
     accuracies = []
-    for draw in drawn.tolist():
+    for draw in draws.tolist():
         right, n = (sum(documents[number][i] for number in draw) for i in (0, 1))
         if n:
             accuracies.append(right / n)

@@ -441,14 +441,14 @@ test("two heads of one reading are subtracted cell by cell", () => {
       [0, 1],
     ],
   );
-  const found = subtract(set, view(), [0, 1]);
+  const difference = subtract(set, view(), [0, 1]);
   const [first, second] = [matrix(5, 0), matrix(5, 1)];
-  assert.deepEqual([...found.d], [...second.map((w, i) => w - first[i])]);
-  assert.deepEqual(texts(found.rows), ["[CLS]", "it", "was", "tired", "[SEP]"]);
-  assert.equal(found.top, Math.max(...found.d.map(Math.abs)));
+  assert.deepEqual([...difference.d], [...second.map((w, i) => w - first[i])]);
+  assert.deepEqual(texts(difference.rows), ["[CLS]", "it", "was", "tired", "[SEP]"]);
+  assert.equal(difference.top, Math.max(...difference.d.map(Math.abs)));
   assert.deepEqual(
     subtract(set, view(), [1, 0]).d,
-    found.d.map((x) => -x),
+    difference.d.map((x) => -x),
   );
 });
 

@@ -309,10 +309,10 @@ test("hidden tokens: other weights unchanged with the hidden share, or rescaled"
     const { w, hidden, R, C } = computeBlock(r, 0, view({ unit: "pieces", special }));
     assert.deepEqual([R, C], [3, 3]);
     for (let row = 0; row < 3; row++) {
-      const kept = [1, 2, 3].map((k) => raw[(row + 1) * 5 + k]);
-      const sum = kept.reduce((a, b) => a + b, 0);
+      const ordinary = [1, 2, 3].map((k) => raw[(row + 1) * 5 + k]);
+      const sum = ordinary.reduce((a, b) => a + b, 0);
       near(hidden[row], 1 - sum);
-      kept.forEach((expected, c) => near(w[row * C + c], special === "hide" ? expected : expected / sum));
+      ordinary.forEach((expected, c) => near(w[row * C + c], special === "hide" ? expected : expected / sum));
     }
   }
 });

@@ -251,10 +251,10 @@ test("labels have the same size, number and description on screen as in a file",
 test("both canvases have room for half of a frame beyond the last row and column", () => {
   const pinnedCase = allCases.find(([, { view }]) => view.pin === "q6");
   const { heads, ...axes } = scene(pinnedCase[1].view, reading, theme);
-  const drawn = { ...axes, head: heads[0], focus: { row: axes.rows.length - 1, col: axes.cols.length - 1 } };
+  const framed = { ...axes, head: heads[0], focus: { row: axes.rows.length - 1, col: axes.cols.length - 1 } };
   const [below, over] = [new Canvas(), new Canvas()];
-  const layout = drawHeatmap(below, drawn, look);
-  drawHeatmapFocus(over, drawn, look, layout);
+  const layout = drawHeatmap(below, framed, look);
+  drawHeatmapFocus(over, framed, look, layout);
   for (const { width, height, context } of [below, over])
     for (const frame of context.marks.filter(({ stroke }) => stroke)) {
       assert.ok(frame.x + frame.width + frame.stroke_width / 2 <= width);
@@ -302,13 +302,13 @@ for (const [name, expected, reading, theme] of allCases) {
         [layout.left + head * layout.step, layout.top, layout.size],
       );
       const findPixel = (r, c) => [(r + 0.5) / R, (c + 0.5) / C].map((share) => Math.floor(share * picture.width));
-      const found = Array.from({ length: R }, (_, r) =>
+      const colours = Array.from({ length: R }, (_, r) =>
         Array.from({ length: C }, (_, c) => {
           const [y, x] = findPixel(r, c);
           return getColour(canvas, picture.x + x, picture.y + y);
         }),
       );
-      assert.deepEqual(found, picture.colours);
+      assert.deepEqual(colours, picture.colours);
     });
     const texts = (marks) => sortMarks(marks.filter((mark) => mark.mark === "text"));
     assert.deepEqual(texts(canvas.getContext().marks), texts(expected.grid));
@@ -390,7 +390,7 @@ for (const [name, expected] of Object.entries(golden.together)) {
     });
     test(`links of panel ${panel}, ${name}`, () => {
       const canvas = new Canvas();
-      const drawn = {
+      const drawnHead = {
         head,
         part: parts[panel],
         shade,
@@ -398,7 +398,7 @@ for (const [name, expected] of Object.entries(golden.together)) {
         colour: theme.heads[head % set.readings[i].heads],
         dash: [],
       };
-      const scene = { ...axes, heads: [drawn], focus: mapFocus(i), view };
+      const scene = { ...axes, heads: [drawnHead], focus: mapFocus(i), view };
       drawLinks(canvas, scene, makePanelLook(measureLinksLabel), 0);
       assert.deepEqual(sortMarks(matchFile(canvas.getContext().marks, scene)), sortMarks(expected.links[panel]));
     });

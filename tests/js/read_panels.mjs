@@ -36,13 +36,13 @@ const ANSWERS = {
     return blocks.map((block) => Array.from(computeSharedShades(block, view.scale, findLargestWeight(blocks))));
   },
   difference: (set, { view, of }) => {
-    const found = subtract(set, { ...VIEW, ...view }, of);
-    if (!found.partner) return { remedy: found.remedy };
+    const difference = subtract(set, { ...VIEW, ...view }, of);
+    if (!difference.partner) return { remedy: difference.remedy };
     return {
-      d: Array.from(found.d),
-      rows: found.rows.map((unit) => unit.text),
-      cols: found.cols.map((unit) => unit.text),
-      shades: Array.from(computeSignedShades(found)),
+      d: Array.from(difference.d),
+      rows: difference.rows.map((unit) => unit.text),
+      cols: difference.cols.map((unit) => unit.text),
+      shades: Array.from(computeSignedShades(difference)),
     };
   },
   counterparts: (set, { view, of: [i, j] }) => {

@@ -45,7 +45,7 @@ function makeStage({ address = "", isReady = true } = {}) {
   return { stage, seen };
 }
 
-// Listen to a canvas whose events name their spots. `key` presses a key; it returns how often its default was prevented.
+// Listen to a canvas whose events name their spots. `key` presses a key; it returns how many defaults were prevented.
 function listen(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
   const canvas = {};
   const moves = [];

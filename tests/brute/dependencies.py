@@ -32,6 +32,7 @@ class Question(NamedTuple):
 
 
 def questions(sentence: Sentence) -> list[Question]:
+    """Return the cases of a sentence in all groups and directions."""
     if len(sentence.forms) < 2:
         return []
     questions = []
@@ -43,7 +44,7 @@ def questions(sentence: Sentence) -> list[Question]:
             questions.append(Question(group, "dep_to_head", d, frozenset({h})))
             questions.append(Question(group, "head_to_dep", d, frozenset({h})))
             dependents[group, h].add(d)
-    questions += [Question(g, "head_row", h, frozenset(of)) for (g, h), of in dependents.items()]
+    questions += [Question(g, "head_row", h, frozenset(words)) for (g, h), words in dependents.items()]
     return questions
 
 
@@ -71,19 +72,19 @@ def syntax(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Key, Count]:
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
-def _offset(sentence: Sentence, at: int, offset: int) -> int | None:
-    return at + offset if 0 <= at + offset < len(sentence.forms) else None
+def _shift(sentence: Sentence, word: int, offset: int) -> int | None:
+    return word + offset if 0 <= word + offset < len(sentence.forms) else None
 
 
-def find_nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) -> int | None:
-    """Return the nearest word on a side that has one of these parts of speech."""
-    places = range(at - 1, -1, -1) if side == "left" else range(at + 1, len(sentence.forms))
+def find_nearest(sentence: Sentence, word: int, side: str, tags: Iterable[str]) -> int | None:
+    """Return the nearest word on a side of ``word`` that has one of these parts of speech."""
+    places = range(word - 1, -1, -1) if side == "left" else range(word + 1, len(sentence.forms))
     return next((i for i in places if sentence.upos[i] in tags), None)
 
 
 def count_by_offset(sentences: Sequence[Sentence]) -> dict[Key, Count]:
     """Count the cases and those that each offset gets right, for each group and direction."""
-    return _baseline(sentences, OFFSETS, _offset)
+    return _count_guesses(sentences, OFFSETS, _shift)
 
 
 SetRule = tuple[str, frozenset[str]]
@@ -183,7 +184,7 @@ def count_kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tupl
     return {key: (len(cases), right_kind) for key, (cases, right_kind) in counts.items()}
 
 
-def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Callable[..., int | None]) -> Any:
+def _count_guesses(sentences: Sequence[Sentence], options: Sequence[Any], guess: Callable[..., int | None]) -> Any:
     counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
     for sentence in sentences:
         for question in questions(sentence):

@@ -26,7 +26,7 @@ from mha_viz.models.reading.loading import load_one_stack
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (16, 64, 128, 256, 512)  # pieces, including special ones
-MAX_RATIOS = {16: 0.45, 64: 0.52, 128: 0.62, 256: 0.7, 512: 0.7}  # ours / theirs, at most
+MAX_RATIOS = {16: 0.45, 64: 0.52, 128: 0.62, 256: 0.7, 512: 0.7}  # n: maximum ratio of our time to theirs
 MAX_DIFFERENCE = 1e-5
 MAX_MEMORY = 1.3  # maximum peak above the model's own memory, in multiples of the attention tensor
 WORDS = (

@@ -92,7 +92,7 @@ def _make_rows(name: str, findings: Findings, tracebacks: Counter[str]) -> list[
             ("error boxes of Streamlit's deserialisers", findings.rejections.total(), None, {**findings.rejections})
         )
         numbers.append(("connections closed after garbage", findings.closed_connections, None, {}))
-    return [Row(f"{name}: {what}", Sample((float(n),)), "", None, target, extra) for what, n, target, extra in numbers]
+    return [Row(f"{name}: {label}", Sample((float(n),)), "", None, target, more) for label, n, target, more in numbers]
 
 
 # ---- Visitors -------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ async def visit_honestly(url: str, number: int, findings: Findings) -> None:
         findings.faults.append(f"visitor {number}: {problem} after {' → '.join(history[-3:])}"[:900])
 
 
-# ---- What a browser can send ----------------------------------------------------------------------------
+# ---- Actions of a browser -------------------------------------------------------------------------------
 
 Action = tuple[str, str, Callable[[], Any]]  # its kind, its description, and the function that performs it
 

@@ -82,7 +82,7 @@ def list_events(session: WebSession, random: Random) -> dict[str, tuple[tuple[st
             ("model", lambda: random.choice(("minilm", "toy", "toy@400", "bert-base-uncased", draw_text(random)))),
         ),
         "mha_explorer": (
-            ("view", lambda: {"of": _find_text_on_screen(session), **draw_query(random)}),
+            ("view", lambda: {"of": _find_text_key(session), **draw_query(random)}),
             ("compare", lambda: {"model": random.choice(("minilm", "toy", "x")), "head": random.choice(_HEADS)}),
             ("card", lambda: random.choice(_HEADS)),
             ("measure", lambda: True),
@@ -118,8 +118,8 @@ def list_events(session: WebSession, random: Random) -> dict[str, tuple[tuple[st
     }
 
 
-def _find_text_on_screen(session: WebSession) -> str:
-    """Return the text that the drawing says it shows."""
+def _find_text_key(session: WebSession) -> str:
+    """Return the key of the drawn text, which messages of the explorer must contain."""
     reading = re.search(rb'"of":\s*"([^"]*)"', session.components["mha_explorer"].bytes[:20_000])
     return reading[1].decode() if reading else "nothing"
 

@@ -208,11 +208,11 @@ def _measure_study(quick: bool) -> Iterator[Row]:
     gpu_time, cpu_time = _time_in_turns(1, lambda: run("gpu", gpu), lambda: run("cpu", cpu))
     description = f"MiniLM, {corpus.name}, {len(corpus.sentences):,} sentences"
     yield Row(f"{description}: all measures", gpu_time, "ms", cpu_time)
-    differs = [
+    differing = [
         sums["gpu"].arrays[name] != sums["cpu"].arrays[name] for name in sums["cpu"].arrays if name.endswith("correct")
     ]
-    difference_count = sum(int(np.sum(array)) for array in differs)
-    total_counts = sum(array.size for array in differs)
+    difference_count = sum(int(np.sum(array)) for array in differing)
+    total_counts = sum(array.size for array in differing)
     yield Row(f"{description}: counts that differ, of {total_counts:,}", Sample((float(difference_count),)), "")
 
 

@@ -120,6 +120,6 @@ def _finish_page(opened_page: OpenedPage, attention: Attention) -> Times:
 
 
 def compute_medians(times: list[Times]) -> Times:
-    """Return medians: bytes; milliseconds of Python's work, and from the start to arrived, drawn, painted."""
+    """Return the median of each entry of OpenedPage.times, except those that are missing."""
     names = [name for name, value in times[0].items() if value is not None]
     return {name: round(median(t[name] for t in times), 1) for name in names}

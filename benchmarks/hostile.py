@@ -231,8 +231,8 @@ def _read_memory(name: str) -> float:
     return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(name))
 
 
-def serve(seeds: range, report: Callable[[Outcome], None]) -> None:
-    """Report the outcome of each mutation."""
+def report_outcomes(seeds: range, report: Callable[[Outcome], None]) -> None:
+    """Try each mutation in this process, with limited memory, and report its outcome."""
     resource.setrlimit(resource.RLIMIT_DATA, (2 * 10**9,) * 2)
     with tempfile.TemporaryDirectory() as folder:
         mutate(Path(folder), 0)
@@ -246,4 +246,4 @@ def serve(seeds: range, report: Callable[[Outcome], None]) -> None:
 
 if __name__ == "__main__":
     first, *end = map(int, sys.argv[1:])
-    serve(range(first, *(end or [first + 1])), lambda outcome: print(json.dumps(outcome), flush=True))
+    report_outcomes(range(first, *(end or [first + 1])), lambda outcome: print(json.dumps(outcome), flush=True))

@@ -18,7 +18,7 @@ from benchmarks.server import ROOT, Server, serve_app
 
 HERE = Path(__file__).resolve().parent
 ENTER_TARGETS = {16: Target("share", 1.0), 64: Target("share", 1.0), 128: Target("share", 2.0)}  # n: target
-SETTLE_MS = 1500  # after the picture, in which late files still count
+SETTLE_MS = 1500  # time after the first picture in which later files are counted
 # Frequent words, each one piece for the default model.
 _WORDS = """the old man saw a small dog near big trees by that river and then it ran over two red hills to find
 some food for its young before night came down on them all while people in town were still at work there"""

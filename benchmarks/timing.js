@@ -16,8 +16,8 @@ window.bench = (() => {
     return performance.now();
   };
 
-  // When the browser presents the frame with everything drawn so far, including rasterising and compositing: a word is
-  // added to the page in the same task, and the browser reports when it has shown it.
+  // Resolves with the time when the browser presents everything drawn so far, including rasterising and compositing:
+  // a word is added to the page in the same task, and the browser reports when it has shown it.
   bench.presented = () =>
     new Promise((resolve) => {
       const name = `bench-${(bench.marks = (bench.marks ?? 0) + 1)}`;
@@ -59,7 +59,7 @@ window.bench = (() => {
     return bench.shown;
   };
 
-  // The time of an action inside one frame: its handlers, then style, layout and paint, without waiting for the screen.
+  // Return the time of an action in one frame: its handlers, style, layout and paint, without waiting for the screen.
   bench.measureCost = async (act) => {
     await nextFrame();
     const began = performance.now();

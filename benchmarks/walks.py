@@ -1,4 +1,4 @@
-"""Count the calls of a user's action, its moves from one file to another, and the files: its walk through the code.
+"""Follow a user's action through the code: count its function calls, its moves between files, and the files.
 
 A move is a call in a different file from the previous call in the same thread. For a page, only the thread that runs it
 counts, on a second visit, so that one-time work is left out. For the corpus, the threads of the client and of its two
@@ -42,7 +42,7 @@ GOALS: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 @dataclass
 class Walk:
-    """The calls of one thread, in order."""
+    """The number of calls, of moves between files, and the files of one thread or of several."""
 
     calls: int = 0
     moves: int = 0
@@ -131,7 +131,7 @@ def walk_corpus() -> Walk:
     import mha_viz as mv
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "some.conllu"
+        path = Path(folder) / "grammar.conllu"
         path.write_text(format_conllu(grammar.corpus(SENTENCES).sentences), "utf-8")
 
         def study() -> None:

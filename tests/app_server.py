@@ -58,7 +58,7 @@ class AppServer:
             self.process.wait()
 
     def kill_and_restart(self) -> None:
-        """Kill it with SIGKILL, and start another one at the same address."""
+        """Kill the server with SIGKILL, and start another one at the same address."""
         self.process.kill()
         self.process.wait()
         self.__enter__()
@@ -91,7 +91,7 @@ class AppServer:
     def _environment(self) -> dict[str, str]:
         """Return the environment of the server.
 
-        It has no Hub, no models or restrictions of this user, no proxy for loopback, and no settings of torch.
+        It has no Hub, no proxy for loopback, and none of this user's models or settings of the app or of torch.
         """
         ours = ("MHA_VIZ_", "STREAMLIT_", "TORCHINDUCTOR_")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}

@@ -183,7 +183,7 @@ class BrowserTab:
 
     def explore(self, **parameters: str) -> Page:
         page = self.visit("/", **parameters)
-        self.drawn()
+        self.wait_until_drawn()
         self.unfold()
         return page
 
@@ -193,7 +193,7 @@ class BrowserTab:
         expect(page.locator(".st-key-pages a[aria-current=page]")).to_have_text("Roles")
         return page
 
-    def drawn(self) -> None:
+    def wait_until_drawn(self) -> None:
         """Wait until the script has run and an opened head is painted."""
         try:
             self.page.wait_for_function(DRAWN)
@@ -203,15 +203,15 @@ class BrowserTab:
     def read(self, text: str) -> None:
         self.field.fill(text)
         self.field.press("Enter")
-        self.asked(text=text)
-        self.drawn()
+        self.wait_for_parameters(text=text)
+        self.wait_until_drawn()
 
-    def more(self, name: str) -> None:
+    def choose_more(self, name: str) -> None:
         """Choose from the menu *More*."""
         self.page.get_by_role("button", name="More", exact=True).click()
         self.page.get_by_role("button", name=name).click()
 
-    def asked(self, **parameters: str | None) -> None:
+    def wait_for_parameters(self, **parameters: str | None) -> None:
         """Wait until the address has these parameters; None means that a parameter is absent."""
         for name, value in parameters.items():
             self.page.wait_for_function(

@@ -175,9 +175,10 @@ def sheets(profile: BrowserContext) -> Iterator[Callable[..., Sheet]]:
 
 
 @cache
-def first() -> Attention:
+def read_first() -> Attention:
     return load_first_reading()
 
 
-def three() -> list[Panel]:
-    return [Panel(first(), Head(3, 1), "coreference"), Panel(first(), Head(5, 11)), Panel(first(), Head(0, 2))]
+def make_panels() -> list[Panel]:
+    reading = read_first()
+    return [Panel(reading, Head(3, 1), "coreference"), Panel(reading, Head(5, 11)), Panel(reading, Head(0, 2))]

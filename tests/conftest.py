@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-LOADED = pytest.StashKey[set[str]]()  # large libraries that were loaded before a test
+LOADED_BEFORE = pytest.StashKey[set[str]]()  # large libraries that were loaded before a test
 
 
 gc.disable()  # until all tests are collected, because imported objects stay alive
@@ -124,12 +124,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    before = lanes.list_loaded()
+    loaded_before = lanes.list_loaded()
     report = yield
     if (
         isinstance(collector, pytest.Module)
         and collector.path.stem in lanes.UNIT
-        and (new := lanes.list_loaded() - before)
+        and (new := lanes.list_loaded() - loaded_before)
     ):
         report.outcome = "failed"
         report.longrepr = f"{collector.nodeid} is in lanes.UNIT and imports {', '.join(sorted(new))}"
@@ -154,7 +154,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
             item.add_marker(pytest.mark.unit)
         else:
             item.add_marker(pytest.mark.models)
-    yield  # -m chooses
+    yield  # pytest deselects tests by -m
     if seed := config.getoption("--shuffle"):
         items[:] = shuffle_tests(items, seed)
     else:
@@ -163,7 +163,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    item.stash[LOADED] = lanes.list_loaded()
+    item.stash[LOADED_BEFORE] = lanes.list_loaded()
     yield
 
 
@@ -171,7 +171,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Check that no test of the lane ``unit``, and none of its fixtures, loads a large library."""
     yield
-    if item.get_closest_marker("unit") and (new := lanes.list_loaded() - item.stash[LOADED]):
+    if item.get_closest_marker("unit") and (new := lanes.list_loaded() - item.stash[LOADED_BEFORE]):
         pytest.fail(f"{', '.join(sorted(new))} was loaded by a test of a module in lanes.UNIT", pytrace=False)
 
 
@@ -488,7 +488,7 @@ def one_thread() -> Iterator[None]:
     """Use one thread, which computes small matrices faster than several that wait for each other."""
     import torch
 
-    before = torch.get_num_threads()
+    thread_count = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(thread_count)

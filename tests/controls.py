@@ -64,7 +64,7 @@ class Act:
         return f"{self.control}={json.dumps(self.value, ensure_ascii=False, default=repr)[:60]}"
 
     def do(self, visit: PageSession) -> bool:
-        """Send it; return False if the page currently has no such control."""
+        """Send the action; return False if the page currently has no such control."""
         name = next((id_ for control, id_, _, _ in _iter_drawn(visit) if self._is(control)), None)
         if name is None:
             return False
@@ -76,7 +76,7 @@ class Act:
             state.string_array_value.data.extend(self.value)
         elif self.field == "json_trigger_value":
             ((event, value),) = [(sent["event"], sent["value"]) for sent in json.loads(self.value)]
-            value = visit.of_drawn(self.control.partition(".")[0], value)
+            value = visit.add_reading_key(self.control.partition(".")[0], value)
             state.json_trigger_value = json.dumps([{"event": event, "value": value}])
         else:
             setattr(state, self.field, self.value)
@@ -107,22 +107,22 @@ def pick_first_of_each(acts: Sequence[Act]) -> list[Act]:
     return list({act.control: act for act in reversed(acts)}.values())[::-1]
 
 
-def build_pair_walk(things: Sequence[T]) -> list[T]:
+def build_pair_walk(items: Sequence[T]) -> list[T]:
     """Return the shortest sequence in which every item follows every item, including itself (a De Bruijn sequence)."""
     cycle: list[T] = []
-    for number, first in enumerate(things):
+    for number, first in enumerate(items):
         cycle.append(first)
-        for later in things[number + 1 :]:
+        for later in items[number + 1 :]:
             cycle += [first, later]
     return [*cycle, cycle[0]]
 
 
-def build_return_walk(things: Sequence[T]) -> list[T]:
+def build_return_walk(items: Sequence[T]) -> list[T]:
     """Return a walk forwards and backwards through the items.
 
     Each item comes once at an even and once at an odd position, and follows each of its neighbours.
     """
-    return [*things, *reversed(things)]
+    return [*items, *reversed(items)]
 
 
 def _iter_drawn(visit: PageSession, odd: bool = False) -> Iterator[tuple[str, str, str, Sequence[Any]]]:

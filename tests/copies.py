@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
-RAISED = 70  # the exit code of a copy whose work raised an exception
+EXIT_RAISED = 70  # the exit code of a copy whose work raised an exception
 
 
 def _fork() -> int:
@@ -56,12 +56,12 @@ class _Child:
         return code
 
     def terminate(self) -> None:
-        """Ask it to end, with SIGTERM."""
+        """Ask the process to end, with SIGTERM, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> int:
-        """Kill it with SIGKILL unless it has ended, and return the exit code."""
+        """Kill the process with SIGKILL unless it has ended, and return the exit code."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
         return self.wait()
@@ -76,21 +76,21 @@ class Copy(_Child):
     def __init__(self, work: Callable[[], int], log: Path) -> None:
         self.log = log
         log.touch()
-        # Without this, a signal before `_do` could let the copy continue with the tests as a second worker.
+        # Without this, a signal before `_work_and_exit` could let the copy continue with the tests as a second worker.
         allowed = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         pid = _fork()
         if not pid:
-            _do(work, log, allowed)
+            _work_and_exit(work, log, allowed)
         signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
         super().__init__(pid)
 
 
-def _do(work: Callable[[], int], log: Path, allowed: set[Any]) -> None:
-    """Do the work in the copy and end it, so that the copy does not continue with the test."""
-    code = RAISED
+def _work_and_exit(work: Callable[[], int], log: Path, allowed: set[Any]) -> None:
+    """Do the work in the copy and end the copy, so that it does not continue with the test."""
+    code = EXIT_RAISED
     try:
-        with log.open("w", buffering=1) as printed:
-            sys.stdout = sys.stderr = printed
+        with log.open("w", buffering=1) as output:
+            sys.stdout = sys.stderr = output
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
                 code = work()
@@ -113,7 +113,7 @@ class Piped(_Child):
         (their_input, our_input), (our_output, their_output) = os.pipe(), os.pipe()
         pid = _fork()
         if not pid:
-            _do_piped(work, their_input, their_output)
+            _work_piped_and_exit(work, their_input, their_output)
         super().__init__(pid)
         os.close(their_input)
         os.close(their_output)
@@ -127,8 +127,8 @@ class Piped(_Child):
         self.wait()
 
 
-def _do_piped(work: Callable[[], object], input_: int, output: int) -> None:
-    code = RAISED
+def _work_piped_and_exit(work: Callable[[], object], input_: int, output: int) -> None:
+    code = EXIT_RAISED
     try:
         os.dup2(input_, 0)
         os.dup2(output, 1)

@@ -18,7 +18,7 @@ def check_about_links(visitor: BrowserTab) -> None:
     expect(page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()
     page.get_by_role("link", name="Explore").first.click()
     expect(visitor.field).to_have_value(FIRST)
-    visitor.drawn()
+    visitor.wait_until_drawn()
     page.get_by_role("link", name="About").first.click()
     expect(page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_visible()
 

@@ -68,9 +68,9 @@ def check_focus(page: Page) -> None:
     box = field.bounding_box()
     assert box
     above: FloatRect = {"x": box["x"] + 20, "y": box["y"] - 2, "width": 200, "height": 2}  # without the border
-    without = page.screenshot(clip=above)
+    unfocused = page.screenshot(clip=above)
     field.focus()
-    _wait_for_difference(lambda: measure_difference(without, page.screenshot(clip=above)), 0.9)
+    _wait_for_difference(lambda: measure_difference(unfocused, page.screenshot(clip=above)), 0.9)
     field.blur()
 
 
@@ -112,9 +112,9 @@ def _measure_marks(part: Locator, marks: str) -> float:
     return measure_difference(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
 
 
-def _get_colours(parts: Locator, of: str | None = None) -> list[str]:
+def _get_colours(parts: Locator, pseudo: str | None = None) -> list[str]:
     expect(parts.first).to_be_visible()
     colours: list[str] = parts.evaluate_all(
-        "(all, of) => all.map(part => getComputedStyle(part, of).backgroundColor)", of
+        "(all, pseudo) => all.map(part => getComputedStyle(part, pseudo).backgroundColor)", pseudo
     )
     return colours

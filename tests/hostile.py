@@ -150,11 +150,11 @@ MODEL_IDS: dict[str, str] = {
 
 # One text of each kind, for modules that test one part of the program; with --all they use every text.
 # tests/test_hostile_chain.py runs every text through the whole program.
-EIGHT = (
+DEFAULT_NAMES = (
     "empty", "only nul", "high surrogate alone", "emoji family of seven code points",
     "right-to-left override", "closing script", "typed special tokens", "two thousand words",
 )  # fmt: skip
-KINDS = {name: text for name, text in TEXTS.items() if lanes.everything or name in EIGHT}
+KINDS = {name: text for name, text in TEXTS.items() if lanes.everything or name in DEFAULT_NAMES}
 # Half of these texts are drawn in every format on pages, the other half on the command line. tests/test_drawings.py
 # draws all of them.
 ON_PAGES, ON_THE_COMMAND_LINE = (

@@ -16,11 +16,11 @@ from tests import lanes
 parsed = cache(ast.parse)  # several rules look at the same files
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("mha_viz", "tests", "tools", "benchmarks")
-OF_FIGURES = {name: f"mha_viz.figures.{home.partition(':')[0]}" for name, home in figures._HOMES.items()}
-HOMES = {f"mha_viz.figures.{name}": home for name, home in OF_FIGURES.items()}  # imported on first use
+FIGURES_HOMES = {name: f"mha_viz.figures.{home.partition(':')[0]}" for name, home in figures._HOMES.items()}
+HOMES = {f"mha_viz.figures.{name}": home for name, home in FIGURES_HOMES.items()}  # imported on first use
 for _name, _home in mha_viz._MODULES.items():
-    HOMES[f"mha_viz.{_name}"] = OF_FIGURES[_name] if _home == "mha_viz.figures" else _home
-BY_NAME = ("import_module", "__import__", "importorskip")
+    HOMES[f"mha_viz.{_name}"] = FIGURES_HOMES[_name] if _home == "mha_viz.figures" else _home
+IMPORT_FUNCTIONS = ("import_module", "__import__", "importorskip")
 
 
 class Import(NamedTuple):
@@ -46,7 +46,7 @@ def _imports(nodes: Iterable[ast.AST], module: str, is_package: bool) -> Iterato
         elif isinstance(node, ast.ImportFrom):
             base = _resolve_name(node.module or "", node.level, package)
             yield from (Import(f"{base}.{alias.name}", node.lineno) for alias in node.names)
-        elif isinstance(node, ast.Call) and _get_function_name(node) in BY_NAME:
+        elif isinstance(node, ast.Call) and _get_function_name(node) in IMPORT_FUNCTIONS:
             yield Import(_get_module_name(node, module), node.lineno)
 
 

@@ -50,7 +50,7 @@ _READ = """async (texts) => {
 }"""
 
 
-class Read(NamedTuple):
+class Answer(NamedTuple):
     """The answer of a worker to a text.
 
     It has the fields of the reading and its weights [layer, head, query, key], or the reason for a refusal.
@@ -62,7 +62,7 @@ class Read(NamedTuple):
 
 
 def write(model: Encoder, folder: Path, half: bool = False) -> Path:
-    """Write a live page with ``model``."""
+    """Write a live page with ``model``, with weights in float16 if ``half``."""
     return mv.publish([(model.encode(EXAMPLE), "L1H1")], folder, live=model, half=half)
 
 
@@ -73,7 +73,7 @@ def write_in_parts(model: Encoder, folder: Path) -> Path:
         return write(model, folder)
 
 
-def strongest(model: Encoder, text: str) -> str:
+def format_strongest(model: Encoder, text: str) -> str:
     """Return the weight of the strongest link between words in the head that opens with the example."""
     words = model.encode(text).by_words()
     ordinary = [i for i, special in enumerate(words.queries.special) if not special]
@@ -120,17 +120,17 @@ def serve_folder(
             thread.join()
 
 
-def read_in_page(page: Page, texts: Sequence[str]) -> list[Read]:
+def read_in_page(page: Page, texts: Sequence[str]) -> list[Answer]:
     """Return the answer of an open page's worker to each text."""
     answers = page.evaluate(_READ, list(texts))
     return [_read(answer) for answer in answers]
 
 
-def _read(answer: dict[str, Any]) -> Read:
+def _read(answer: dict[str, Any]) -> Answer:
     reading = answer.get("reading") or {}
     numbers = np.frombuffer(base64.b64decode(answer["weights"]), np.float32)
     shape = (reading["layers"], reading["heads"], reading["n"], reading["n"]) if reading else (0,)
-    return Read(reading, numbers.reshape(shape), answer.get("refusal", ""))
+    return Answer(reading, numbers.reshape(shape), answer.get("refusal", ""))
 
 
 @cache  # slow, because it tests every character

@@ -121,15 +121,15 @@ def check_verb() -> None:
     assert get_model_service().ask_cached(layers_of, Request("toy", TEXT)).result() == 2
 
 
-def find(folder: Path) -> None:
-    """Check the three additions."""
-    ask_another_process()
+def check_all(folder: Path) -> None:
+    """Check the three additions in pages whose reader imports the libraries itself."""
+    use_separate_reader()
     check_quantity(folder)
     check_measure(folder)
     check_verb()
 
 
-def ask_another_process() -> None:
+def use_separate_reader() -> None:
     """Make pages use a reader that imports the libraries itself, instead of a copy of this process."""
     from mha_viz.app.service import caches
     from mha_viz.app.service.reader import Reader

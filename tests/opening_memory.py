@@ -24,9 +24,9 @@ def main(folder: Path, dtype: str, small: Path) -> None:
     """Open a small model first, which imports everything, and then the model in ``folder``."""
     from_folder(small, dtype=dtype)
     CLEAR.write_text("5", "ascii")  # reset the maximum to the current value
-    before = resident("VmRSS")
+    start = resident("VmRSS")
     model = from_folder(folder, dtype=dtype)
-    print(resident("VmHWM") - before, model.bytes)
+    print(resident("VmHWM") - start, model.bytes)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from mha_viz.text import Token, TokenizedText
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 SECOND = "Zoë's café isn't far, is it?"
-EQUAL = 1e-5  # tolerance
+EQUAL = 1e-5  # tolerance of comparisons with transformers
 
 
 @cache
@@ -52,16 +52,16 @@ def unfold(rows: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def silence_heads(model: Any, heads: Iterable[tuple[int, int]], of: int) -> Iterator[None]:
+def silence_heads(model: Any, heads: Iterable[tuple[int, int]], head_count: int) -> Iterator[None]:
     """Set the slices of W_O of these heads of a transformers model to zero while the block runs.
 
-    The model has ``of`` heads in each layer.
+    The model has ``head_count`` heads in each layer.
     """
     silenced = list(heads)
     originals = {layer: _w_o(model, layer).detach().clone() for layer, _ in silenced}
     try:
         for layer, head in silenced:
-            _view_by_head(model, layer, of)[head] = 0
+            _view_by_head(model, layer, head_count)[head] = 0
         yield
     finally:
         for layer, weight in originals.items():

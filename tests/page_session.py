@@ -90,11 +90,11 @@ class PageSession:
         Messages of the explorer that have fields also name the drawn reading.
         """
         name = _make_trigger_id(self._drawn()[component].id, "events")
-        sent = json.dumps([{"event": event, "value": self.of_drawn(component, value)}])
+        sent = json.dumps([{"event": event, "value": self.add_reading_key(component, value)}])
         self.at._run(WidgetStates(widgets=[WidgetState(id=name, json_trigger_value=sent)]))
         self.check()
 
-    def of_drawn(self, component: str, value: object) -> object:
+    def add_reading_key(self, component: str, value: object) -> object:
         """Return the value of a message, completed by the key of the drawn reading if the value has fields."""
         picture = self.picture if component == "mha_explorer" and isinstance(value, dict) else None
         return {"of": picture.header["of"], **value} if picture is not None else value  # type: ignore[dict-item]

@@ -14,26 +14,26 @@ from mha_viz.figures.layout.player_data import Recording, build_player_data
 from tests.browser_tab import FRAMES
 from tests.screenshots import luminance, take_still
 
-ENOUGH = 4.5  # WCAG 2.2, 1.4.3
+MIN_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
 MAPS = ".map canvas"  # of a training run
 
 # Record for each canvas since it was last cleared: the position of its cells and of the middle of each text, in pixels
 # of the canvas, and the number of texts that begin outside it.
-NOTE = """() => {
+RECORD_TEXTS = """() => {
   const pen = CanvasRenderingContext2D.prototype;
   const { clearRect, fillText, drawImage } = pen;
-  pen.clearRect = function (...place) {
+  pen.clearRect = function (...box) {
     this.canvas.painted = { texts: [], outside: 0 };
-    return clearRect.apply(this, place);
+    return clearRect.apply(this, box);
   };
   pen.fillText = function (text, x, y, ...more) {
     const { actualBoundingBoxAscent: up, actualBoundingBoxDescent: down } = this.measureText("x");
-    const turn = this.getTransform();
-    const middle = turn.transformPoint({ x, y: y + (down - up) / 2 });
+    const transform = this.getTransform();
+    const middle = transform.transformPoint({ x, y: y + (down - up) / 2 });
     const { width, height } = this.canvas;
-    const one = { text: text.slice(1, -1), upright: turn.b === 0, x: middle.x, y: middle.y };
+    const label = { text: text.slice(1, -1), upright: transform.b === 0, x: middle.x, y: middle.y };
     const isInside = middle.x >= 0 && middle.x <= width && middle.y >= 0 && middle.y <= height;
-    if (this.canvas.painted && isInside) this.canvas.painted.texts.push(one);
+    if (this.canvas.painted && isInside) this.canvas.painted.texts.push(label);
     else if (this.canvas.painted) this.canvas.painted.outside += 1;
     return fillText.call(this, text, x, y, ...more);
   };
@@ -45,8 +45,9 @@ NOTE = """() => {
 }"""
 LARGE = 16  # pixels of a cell; maps with larger cells have room for words
 # Return for each map, except small ones beside large ones: the number of its words, the labels of its rows and columns,
-# and their largest distance from the middle of their row or column, in pixels of the screen. A map without words uses
-# those of another map: for rows of a map in the same row, for columns of the nearest labelled map above it.
+# their largest distance from the middle of their row or column, and the distance of an SVG over the map from its
+# corner, in pixels of the screen. A map without words uses those of another map: for rows of a map in the same row, for
+# columns of the nearest labelled map above it.
 MEASURE = """(canvases) => {
   const maps = canvases.filter((canvas) =>
     canvas.checkVisibility() && canvas.painted?.cells && !canvas.closest(".others")).map((canvas) => {
@@ -54,30 +55,33 @@ MEASURE = """(canvases) => {
     const box = canvas.getBoundingClientRect();
     const scale = box.width / canvas.width;
     const start = { x: box.left, y: box.top };
-    const labels = (upright, axis) => texts.filter((one) => one.upright === upright)
-      .map((one) => start[axis] + scale * one[axis]).sort((a, b) => a - b);
+    const labels = (upright, axis) => texts.filter((text) => text.upright === upright)
+      .map((text) => start[axis] + scale * text[axis]).sort((a, b) => a - b);
     const cells = (axis) => [from, to].map((end) => start[axis] + scale * end[axis]);
-    const signs = canvas.parentElement.querySelector("svg")?.getBoundingClientRect();
+    const overlay = canvas.parentElement.querySelector("svg")?.getBoundingClientRect();
     const [[left], [, bottom]] = [cells("x"), cells("y")];
-    const aside = signs ? Math.max(Math.abs(signs.left - left), Math.abs(signs.bottom - bottom)) : 0;
-    return { n, outside, aside, x: cells("x"), y: cells("y"), rows: labels(true, "y"), columns: labels(false, "x") };
+    const overlayOffset = overlay ? Math.max(Math.abs(overlay.left - left), Math.abs(overlay.bottom - bottom)) : 0;
+    return { n, outside, overlayOffset, x: cells("x"), y: cells("y"),
+      rows: labels(true, "y"), columns: labels(false, "x") };
   });
   const overlaps = ([a, b], [c, d]) => Math.min(b, d) - Math.max(a, c) > (b - a) / 2;
-  const namesOf = (map, kind, axis) => {
+  const getLabels = (map, kind, axis) => {
     if (map[kind].length) return map[kind];
-    const named = maps.filter((one) => one[kind].length && overlaps(map[axis], one[axis]) && one.y[0] < map.y[1]);
-    return named.sort((one, other) => other.y[0] - one.y[0])[0]?.[kind] ?? [];
+    const labelled = maps.filter((other) =>
+      other[kind].length && overlaps(map[axis], other[axis]) && other.y[0] < map.y[1]);
+    return labelled.sort((a, b) => b.y[0] - a.y[0])[0]?.[kind] ?? [];
   };
-  const off = ({ n, ...map }, places, axis) => Math.max(0, ...places.map((place, i) =>
-    Math.abs(place - map[axis][0] - ((i + 0.5) * (map[axis][1] - map[axis][0])) / n)));
+  const measureOffset = ({ n, ...map }, positions, axis) => Math.max(0, ...positions.map((position, i) =>
+    Math.abs(position - map[axis][0] - ((i + 0.5) * (map[axis][1] - map[axis][0])) / n)));
   return maps.map((map) => {
-    const [rows, columns] = [namesOf(map, "rows", "y"), namesOf(map, "columns", "x")];
+    const [rows, columns] = [getLabels(map, "rows", "y"), getLabels(map, "columns", "x")];
     const cell = (map.y[1] - map.y[0]) / map.n;
-    return { n: map.n, cell, rows: rows.length, columns: columns.length, aside: map.aside, outside: map.outside,
-      off: Math.max(off(map, rows, "y"), off(map, columns, "x")) };
+    const labelOffset = Math.max(measureOffset(map, rows, "y"), measureOffset(map, columns, "x"));
+    const { n, overlayOffset, outside } = map;
+    return { n, cell, overlayOffset, outside, labelOffset, rows: rows.length, columns: columns.length };
   });
 }"""
-# Give a component new data like the page.
+# Give a component new data, as the page does.
 SHOW = """async (root, [file, data]) => {
   const { default: component } = await import(file);
   component({ data, parentElement: root.parentNode, setTriggerValue: () => {} });
@@ -87,8 +91,8 @@ SHOW = """async (root, [file, data]) => {
 ENDS = """(canvases) => canvases.flatMap((canvas) => {
   const box = canvas.getBoundingClientRect();
   const scale = box.width / canvas.width;
-  return (canvas.painted?.texts ?? []).filter((one) => one.upright && /[a-zA-Z]/.test(one.text))
-    .map((one) => [box.left + one.x * scale, box.top + one.y * scale, one.x < canvas.width / 2 ? -1 : 1]);
+  return (canvas.painted?.texts ?? []).filter((label) => label.upright && /[a-zA-Z]/.test(label.text))
+    .map(({ x, y }) => [box.left + x * scale, box.top + y * scale, x < canvas.width / 2 ? -1 : 1]);
 })"""
 
 
@@ -108,8 +112,8 @@ def check_label_positions(page: Page, maps: str = MAPS, words: int | None = None
         else:
             assert map_["cell"] < LARGE, "only words of less than 11 pixels may be left out"
         assert words is None or map_["n"] == words
-        assert map_["off"] <= 1
-        assert map_["aside"] <= 1
+        assert map_["labelOffset"] <= 1
+        assert map_["overlayOffset"] <= 1
         assert map_["outside"] == 0
 
 
@@ -150,4 +154,4 @@ def check_readable(page: Page, *pictures: str) -> None:
         page.locator(picture).first.wait_for()
         words = measure_contrasts(page.locator(picture))
         assert len(words) >= 10, picture
-        assert min(words) >= ENOUGH, (picture, words)
+        assert min(words) >= MIN_CONTRAST, (picture, words)

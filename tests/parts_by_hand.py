@@ -52,8 +52,8 @@ class Bert:
     def linear(self, layer: int, which: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Return W [d_model, out] and b [out] of "q", "k", "v" or "o"."""
         attention = self.model.encoder.layer[layer].attention
-        named = {"q": "query", "k": "key", "v": "value"}
-        module = attention.output.dense if which == "o" else getattr(attention.self, named[which])
+        names = {"q": "query", "k": "key", "v": "value"}
+        module = attention.output.dense if which == "o" else getattr(attention.self, names[which])
         return module.weight.T, module.bias
 
     def compute_attention_input(self, layer: int, parts: Vectors) -> Vectors:
@@ -213,8 +213,8 @@ class Llama(Bert):
 
     def compute_layer_output(self, layer: int, parts: Vectors) -> Vectors:
         block, x = self.model.layers[layer], total(parts)
-        inside = self.normalize({"x": x}, block.post_attention_layernorm)["x"]
-        return parts | {f"feed-forward {layer}": block.mlp(inside)}
+        normalized = self.normalize({"x": x}, block.post_attention_layernorm)["x"]
+        return parts | {f"feed-forward {layer}": block.mlp(normalized)}
 
     def rotate(self, layer: int, vectors: torch.Tensor) -> torch.Tensor:
         base, half = self.model.config.rope_parameters["rope_theta"], vectors.shape[1] // 2
@@ -240,8 +240,8 @@ class Deberta(Bert):
 
     def linear(self, layer: int, which: str) -> tuple[torch.Tensor, torch.Tensor]:
         attention = self.model.encoder.layer[layer].attention
-        named = {"q": "query_proj", "k": "key_proj", "v": "value_proj"}
-        module = attention.output.dense if which == "o" else getattr(attention.self, named[which])
+        names = {"q": "query_proj", "k": "key_proj", "v": "value_proj"}
+        module = attention.output.dense if which == "o" else getattr(attention.self, names[which])
         return module.weight.T, module.bias
 
     def scaling(self, d_k: int) -> float:
@@ -292,7 +292,7 @@ class T5:
         context, weight = self.recorded[attention.o][0], attention.o.weight.T
         d = attention.key_value_proj_dim
         columns = [slice(head * d, (head + 1) * d) for head in range(attention.n_heads)]
-        return {f"{name}H{head}": context[:, at] @ weight[at] for head, at in enumerate(columns)}
+        return {f"{name}H{head}": context[:, part] @ weight[part] for head, part in enumerate(columns)}
 
     def _normalize(self, parts: Vectors, norm: Any) -> Vectors:
         size = (total(parts).pow(2).mean(-1, keepdim=True) + norm.variance_epsilon).sqrt()
@@ -310,8 +310,8 @@ class T5:
                     return parts
                 attention = block.layer[is_cross].EncDecAttention if is_cross else block.layer[is_cross].SelfAttention
                 parts |= self._split_heads(attention, f"{name} L{number}".strip())
-            before, after = self.recorded[block.layer[-1]]
-            parts[f"feed-forward {number}"] = after - before
+            input_, output = self.recorded[block.layer[-1]]
+            parts[f"feed-forward {number}"] = output - input_
         return {prefix + name: vectors for name, vectors in parts.items()}
 
     @torch.no_grad()
@@ -320,11 +320,11 @@ class T5:
 
         The relative position is a separate contribution.
         """
-        decoder, crosses = self.model.decoder, part == "cross"
-        sublayer = decoder.block[layer].layer[crosses]
-        queries = keys = self._normalize(self._compute_stream(decoder, "", (layer, crosses)), sublayer.layer_norm)
-        attention = sublayer.EncDecAttention if crosses else sublayer.SelfAttention
-        if crosses:
+        decoder, is_cross = self.model.decoder, part == "cross"
+        sublayer = decoder.block[layer].layer[is_cross]
+        queries = keys = self._normalize(self._compute_stream(decoder, "", (layer, is_cross)), sublayer.layer_norm)
+        attention = sublayer.EncDecAttention if is_cross else sublayer.SelfAttention
+        if is_cross:
             encoder = self.model.encoder
             keys = self._normalize(self._compute_stream(encoder, "encoder ", (-1, False)), encoder.final_layer_norm)
         d = attention.key_value_proj_dim
@@ -332,7 +332,7 @@ class T5:
         w_q, w_k = attention.q.weight.T[:, columns], attention.k.weight.T[:, columns]
         table = {(a, b): float(x[query] @ w_q @ (y[key] @ w_k)) for a, x in queries.items() for b, y in keys.items()}
         score = float(self.recorded[attention.q][1][query, columns] @ self.recorded[attention.k][1][key, columns])
-        if not crosses:
+        if not is_cross:
             biases = decoder.block[0].layer[0].SelfAttention.compute_bias(query + 1, query + 1)
             table[DISTANCE, DISTANCE] = float(biases[0, head, query, key])
             score += table[DISTANCE, DISTANCE]

@@ -38,7 +38,7 @@ def make_document_sentences(count: int, per_document: int, seed: int = 0) -> lis
 
 
 def treebank(count: int, per_document: int = 5, seed: int = 0) -> str:
-    """Return such sentences as CoNLL-U, with one heading per document."""
+    """Return :func:`make_document_sentences` as CoNLL-U, with one heading per document."""
     text, previous = [], None
     for sentence in make_document_sentences(count, per_document, seed):
         text.append(format_conllu([sentence if sentence.document != previous else replace(sentence, document="")]))
@@ -83,7 +83,7 @@ def get_trust(client: Client) -> dict[str, str]:
 
 @contextmanager
 def scheduler() -> Iterator[tuple[str, BaseProcess]]:
-    """Run a scheduler in a separate process, within :func:`cluster_of`; yield the process and its address."""
+    """Run a scheduler in a separate process, within :func:`open_cluster`; yield the process and its address."""
     port = str(find_free_port())
     options = ("--host", "127.0.0.1", "--port", port, "--dashboard-address", "127.0.0.1:0")
     with run_module("distributed.cli.dask_scheduler", *options) as process:
@@ -91,14 +91,14 @@ def scheduler() -> Iterator[tuple[str, BaseProcess]]:
 
 
 def worker(address: str) -> AbstractContextManager[BaseProcess]:
-    """Run a worker with one thread in a separate process, within :func:`cluster_of`."""
+    """Run a worker with one thread in a separate process, within :func:`open_cluster`."""
     options = (address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "5")
     return run_module("distributed.cli.dask_worker", *options)
 
 
 @contextmanager
 def run_module(module: str, *arguments: str, trust: Mapping[str, str] | None = None) -> Iterator[BaseProcess]:
-    """Run a module in a separate process with these arguments, within :func:`cluster_of`.
+    """Run a module in a separate process with these arguments, within :func:`open_cluster`.
 
     ``trust`` is its configuration of Dask. The process is killed at the end.
     """

@@ -60,14 +60,14 @@ def _the_back_button_restores_the_sentence_before(visitor: BrowserTab) -> None:
     visitor.read("Then the second one came.")
     expect(words).to_contain_text("second")
     page.go_back()
-    visitor.asked(text=MAT)
+    visitor.wait_for_parameters(text=MAT)
     expect(visitor.field).to_have_value(MAT)
     expect(words).to_contain_text("mat")
     visitor.wait_for_fingerprint(visitor.heat, painted)
     page.go_back()
     expect(visitor.field).to_have_value(FIRST)
     expect(words).to_contain_text("animal")
-    visitor.drawn()
+    visitor.wait_until_drawn()
 
 
 def _shift_and_enter_begin_a_new_line_and_send_nothing(visitor: BrowserTab) -> None:
@@ -76,19 +76,19 @@ def _shift_and_enter_begin_a_new_line_and_send_nothing(visitor: BrowserTab) -> N
     visitor.field.press_sequentially("two")
     expect(visitor.field).to_have_value("one\ntwo")
     visitor.field.press("Enter")
-    visitor.asked(text="one\ntwo")  # the first text that was sent, so that Back leads to the one before
-    visitor.drawn()
+    visitor.wait_for_parameters(text="one\ntwo")  # the first text that was sent, so that Back leads to the one before
+    visitor.wait_until_drawn()
     visitor.page.go_back()
     expect(visitor.field).to_have_value(FIRST)
     assert visitor.address == {}
-    visitor.drawn()
+    visitor.wait_until_drawn()
 
 
 def _what_is_typed_and_not_sent_is_left_alone(visitor: BrowserTab) -> None:
     visitor.field.fill("half a sen")
     visitor.click_head(1, 1)
-    visitor.asked(head="L1H1")
-    visitor.drawn()
+    visitor.wait_for_parameters(head="L1H1")
+    visitor.wait_until_drawn()
     expect(visitor.field).to_have_value("half a sen")
 
 
@@ -98,12 +98,12 @@ def _a_second_sentence_is_read_as_a_pair(visitor: BrowserTab) -> None:
     second = page.get_by_label("Second sentence", exact=True)
     second.fill("It slept.")
     second.press("Enter")
-    visitor.asked(text="half a sen", pair="It slept.")
-    visitor.drawn()
+    visitor.wait_for_parameters(text="half a sen", pair="It slept.")
+    visitor.wait_until_drawn()
     expect(page.locator(".controls .choice", has_text="Pair")).to_be_visible()
     page.get_by_text("− Second sentence").click()
     page.locator("button.read").click()
-    visitor.asked(pair=None)
+    visitor.wait_for_parameters(pair=None)
     expect(page.locator(".controls .choice", has_text="Pair")).to_be_hidden()
 
 
@@ -118,8 +118,8 @@ def _examples_open_and_one_is_read(visitor: BrowserTab) -> None:
     expect(listed).to_be_hidden()
     page.get_by_role("button", name="Examples").click()
     listed.locator("button").nth(8).click()
-    visitor.asked(text=load_examples()[8]["text"], pair=load_examples()[8]["pair"])
-    visitor.drawn()
+    visitor.wait_for_parameters(text=load_examples()[8]["text"], pair=load_examples()[8]["pair"])
+    visitor.wait_until_drawn()
     expect(listed).to_be_hidden()
     expect(visitor.field).to_have_value(load_examples()[8]["text"])
     expect(page.locator(".look")).to_have_text(load_examples()[8]["look"])
@@ -136,8 +136,8 @@ def _an_empty_sentence_is_answered_and_examples_are_offered(visitor: BrowserTab)
     expect(page.get_by_role("alert")).to_be_in_viewport()
     visitor.resize(DESKTOP)
     listed.locator("button").nth(1).click()
-    visitor.asked(text=load_examples()[1]["text"])
-    visitor.drawn()
+    visitor.wait_for_parameters(text=load_examples()[1]["text"])
+    visitor.wait_until_drawn()
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
@@ -176,18 +176,18 @@ def _the_head_bar_switches_heads_and_a_double_click_isolates_one(visitor: Browse
     visitor.wait_for_redraw(visitor.links, visitor.head_switch(4).click)
     visitor.wait_for_redraw(visitor.links, visitor.head_switch(7).click)
     _pressed(visitor, [1, 4, 7])
-    visitor.asked(on="4.7")
+    visitor.wait_for_parameters(on="4.7")
     expect(visitor.page.locator(".marks i")).to_have_count(3)
     visitor.wait_for_redraw(visitor.links, visitor.head_switch(4).click)
     _pressed(visitor, [1, 7])
     visitor.head_switch(5).dblclick()
     _pressed(visitor, [5])
-    visitor.asked(head="L3H5", on=None)
+    visitor.wait_for_parameters(head="L3H5", on=None)
     visitor.head_switch(5).dblclick()
     _pressed(visitor, list(range(12)))
     visitor.head_switch(5).dblclick()
     _pressed(visitor, [5])
-    visitor.asked(head="L3H5", on=None)
+    visitor.wait_for_parameters(head="L3H5", on=None)
 
 
 def _pressed(visitor: BrowserTab, heads: list[int]) -> None:
@@ -200,7 +200,7 @@ def _a_click_on_the_grid_opens_a_head(visitor: BrowserTab) -> None:
     for layer, head in ((5, 11), (0, 0), (2, 7)):
         visitor.wait_for_redraw(visitor.heat, partial(visitor.click_head, layer, head))
         expect(visitor.title).to_have_text(f"L{layer}H{head} ({layer + 1}-{head + 1})")
-        visitor.asked(head=f"L{layer}H{head}")
+        visitor.wait_for_parameters(head=f"L{layer}H{head}")
     assert visitor.address == {"head": "L2H7", "pin": f"q{IT}"}  # the pinned word stays when heads change
 
 
@@ -213,7 +213,7 @@ def _arrow_keys_and_enter_open_a_head(visitor: BrowserTab) -> None:
     expect(visitor.title).to_have_text("L2H7 (3-8)")  # only the cursor moved
     page.keyboard.press("Enter")
     expect(visitor.title).to_have_text("L1H9 (2-10)")
-    visitor.asked(head="L1H9")
+    visitor.wait_for_parameters(head="L1H9")
     for _ in range(20):
         page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")

@@ -19,7 +19,7 @@ from tests import forced_colours, lanes
 from tests.axe import check_with_axe
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
 from tests.forced_colours import check_chosen
-from tests.painted import NOTE, check_label_positions, check_readable, show_words
+from tests.painted import RECORD_TEXTS, check_label_positions, check_readable, show_words
 from tests.screenshots import measure_difference
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def test_a_page_is_there_for_everybody(newcomer: Callable[..., BrowserTab], visi
     visitor = newcomer(color_scheme="light")
     if visited.painted:
         visitor.is_altered = True
-        visitor.page.add_init_script(f"({NOTE})()")
+        visitor.page.add_init_script(f"({RECORD_TEXTS})()")
     page = visitor.visit(visited.path)
     _settled(page)
     _says_what_it_shows(page, visited)

@@ -15,7 +15,7 @@ import mha_viz as mv
 from tests import lanes, tiny_encoder_decoders
 from tests.app_server import AppServer
 from tests.browser_tab import FRAMES, BrowserTab
-from tests.walks import FEW, FIRST, FOLDED, TRAINING, TWO_STACKS, WALKS, at, types
+from tests.walks import FEW, FOLDED, PREPARATIONS, TRAINING, TWO_STACKS, WALKS, click_at, type_text
 
 # What is seen of a page: texts, values, what is chosen, and every canvas, in order; not what comes and goes by itself.
 PICTURE = """() => {
@@ -90,7 +90,7 @@ def goes_back(page: Page, path: str) -> None:
     page.go_back()
     if path in FOLDED:
         at_rest(page)
-        FIRST[path](page)
+        PREPARATIONS[path](page)
 
 
 def changed(before: str, after: str) -> set[str]:
@@ -123,8 +123,8 @@ def test_one_action_is_one_entry_and_back_undoes_it(
     visitor = newcomer(*servers, new_tab=True)  # a tab holds 50 entries at most
     page = visitor.visit(path.replace(TWO_STACKS, two_stacks))
     page.wait_for_selector(".stApp")
-    if path in FIRST:
-        FIRST[path](page)
+    if path in PREPARATIONS:
+        PREPARATIONS[path](page)
     seen = [at_rest(page)]
     for name in lanes.some(list(WALKS[path]), *FEW.get(path, ())):
         before = seen[-1]
@@ -151,11 +151,11 @@ def test_one_action_is_one_entry_and_back_undoes_it(
 
 def test_back_before_the_answer_brings_the_earlier_sentence_back(visitor: BrowserTab) -> None:
     page = visitor.explore(text="It rains.")
-    at(".grid canvas", 200, 100)(page)
+    click_at(".grid canvas", 200, 100)(page)
     page.wait_for_url(lambda url: "head=" in url)
     at_rest(page)
     page.locator(".mha-sentence").evaluate("root => { root.send = () => {}; }")  # the answer never comes
-    types("Sentence", "Cats sleep.")(page)
+    type_text("Sentence", "Cats sleep.")(page)
     expect(visitor.field).to_have_value("Cats sleep.")
     page.go_back()
     expect(visitor.field).to_have_value("It rains.")

@@ -16,7 +16,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures import Figure, kinds
 from mha_viz.figures.drawing.theme import THEMES, palette
 from tests.cells import Colours, Numbers, list_numbers, pick_bar_colour
-from tests.painted import NOTE
+from tests.painted import RECORD_TEXTS
 from tests.readings import make_long_reading, reading
 from tests.waiting import PATIENCE
 
@@ -44,7 +44,7 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1440, "height": 1700}, offline=True)
     opened = context.new_page()
     opened.set_default_timeout(1000 * PATIENCE)
-    opened.add_init_script(f"({NOTE})()")
+    opened.add_init_script(f"({RECORD_TEXTS})()")
     yield opened
     context.close()
 

@@ -39,7 +39,7 @@ def the_answer_is_not_given_away(visitor: BrowserTab) -> None:
     expect(visitor.readout).to_contain_text("it attends to animal")
     arcs, answer = page.locator(".bows path"), page.locator(".look summary")
     expect(arcs).not_to_have_count(0)
-    visitor.more("Class view")  # nor by what was held before
+    visitor.choose_more("Class view")  # nor by what was held before
     expect(page.locator(".look details:not([open])")).to_have_count(1)
     expect(visitor.readout).to_have_text("Hover over a word; click to pin.")
     expect(arcs).to_have_count(0)  # nor by those under the sentence, until the answer is opened
@@ -114,7 +114,7 @@ def larger_type_is_sharp_and_clicks_hit_their_targets(visitor: BrowserTab) -> No
     expect(visitor.heat).to_be_hidden()
     visitor.page.wait_for_function(sharp, arg=visitor.grid.element_handle())
     visitor.grid.click(position=visitor.head_at(2, 4))
-    visitor.asked(head="L2H4", **{"class": "1"})
+    visitor.wait_for_parameters(head="L2H4", **{"class": "1"})
     expect(visitor.title).to_have_text("L2H4 (3-5)")
 
 
@@ -127,24 +127,24 @@ def a_lesson_is_walked_to_its_end(visitor: BrowserTab) -> None:
         page.get_by_role("button", name="Add this view").click()
         expect(page.get_by_text(f": {remark}")).to_be_visible()
     page.get_by_role("button", name="← Back").click()
-    visitor.asked(view="1")
+    visitor.wait_for_parameters(view="1")
     expect(page.locator(".mha-lesson")).to_contain_text("First")
     page.get_by_role("button", name="Next →").click()
-    visitor.asked(view="2")
+    visitor.wait_for_parameters(view="2")
     expect(page.locator(".mha-lesson")).to_contain_text("Second")
     page.keyboard.press("PageUp")
-    visitor.asked(view="1")
+    visitor.wait_for_parameters(view="1")
     page.get_by_role("button", name="Next →").wait_for()
     page.keyboard.press("ArrowRight")
-    visitor.asked(view="2")
+    visitor.wait_for_parameters(view="2")
     page.get_by_role("button", name="Lesson: 2 views").click()
     page.get_by_role("button", name="Move view 2 up").click()
-    visitor.asked(view="1")  # the open view stays open
+    visitor.wait_for_parameters(view="1")  # the open view stays open
     page.keyboard.press("ArrowRight")
     expect(page.locator(".mha-lesson")).to_contain_text("Second")  # a box is open, in which arrows do other things
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Leave the class view").click()
-    visitor.asked(view=None, lesson=None)
+    visitor.wait_for_parameters(view=None, lesson=None)
 
 
 def are_above_the_button(page: Page) -> bool:

@@ -58,28 +58,28 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     page = visitor.explore(off="L0H1", how="uniform")
     page.get_by_text("+ Compare").click()
     without = ComparedHead(Request("minilm", FIRST, off=(Head(0, 1),), method="uniform"), Head(3, 1))
-    visitor.asked(tray=comparison.write([without]))
+    visitor.wait_for_parameters(tray=comparison.write([without]))
     page.get_by_role("button", name="Switch L0H1 on").click()
-    visitor.asked(off=None)
-    visitor.drawn()
+    visitor.wait_for_parameters(off=None)
+    visitor.wait_until_drawn()
     a_head_of_the_grid_is_added_by_its_key(visitor, [without])
     visitor.grid.click(position=visitor.head_at(2, 4), modifiers=["Shift"])
     pins = [without, *(ComparedHead(Request("minilm", FIRST), head) for head in (Head(3, 2), Head(2, 4)))]
-    visitor.asked(tray=comparison.write(pins))
+    visitor.wait_for_parameters(tray=comparison.write(pins))
     expect(visitor.title).to_have_text("L3H1 (4-2)")  # the open head stays
     page.get_by_role("combobox", name="Quantity").select_option("rollout")
-    visitor.asked(shown="rollout")
+    visitor.wait_for_parameters(shown="rollout")
     expect(page.locator(".one h2")).to_have_text("After layer 5, all heads together")
     page.get_by_text("+ Compare").click()
     expect(page.get_by_text("Added Layer 5 to My heads")).to_be_visible()
-    visitor.asked(tray=comparison.write([*pins, ComparedHead(Request("minilm", FIRST), Head(5, 0))]))
+    visitor.wait_for_parameters(tray=comparison.write([*pins, ComparedHead(Request("minilm", FIRST), Head(5, 0))]))
     visitor.read("Cats sleep.")  # the compared heads outlive the text that they came from
     page.get_by_role("link", name="Compare (4)").click()
     expect(panels(page)).to_have_count(4)
     assert "without L0H1: uniform" in panel(page, 0)
     assert "rollout" in panel(page, 3)
     page.go_back()
-    visitor.drawn()
+    visitor.wait_until_drawn()
     expect(visitor.field).to_have_value("Cats sleep.")
 
 
@@ -87,7 +87,7 @@ def a_head_of_the_grid_is_added_by_its_key(visitor: BrowserTab, before: list[Com
     visitor.grid.focus()
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.keyboard.press("c")
-    visitor.asked(tray=comparison.write([*before, ComparedHead(Request("minilm", FIRST), Head(3, 2))]))
+    visitor.wait_for_parameters(tray=comparison.write([*before, ComparedHead(Request("minilm", FIRST), Head(3, 2))]))
 
 
 # ---- One change is one entry of the history -------------------------------------------------------------
@@ -173,17 +173,17 @@ def all_compared_heads_are_downloaded(page: Page) -> None:
 def a_word_is_replaced_in_place(visitor: BrowserTab) -> None:
     page = visitor.page
     page.get_by_role("radio", name="Swap a word").click()
-    visitor.asked(show="word")
+    visitor.wait_for_parameters(show="word")
     field = page.get_by_label("Change a word, then press Enter")
     expect(field).to_have_value(WIDE)
     expect(page.get_by_text("tired / wide").first).to_be_visible()
     field.fill(OLD)
     field.press("Enter")
-    visitor.asked(second=OLD, diff="0-1")
+    visitor.wait_for_parameters(second=OLD, diff="0-1")
     expect(panels(page).nth(1)).to_contain_text("old")
     expect(page.get_by_text("tired / old").first).to_be_visible()
     page.get_by_role("button", name="Close", exact=True).click()
-    visitor.asked(diff="none")
+    visitor.wait_for_parameters(diff="none")
     expect(page.get_by_text("Jensen–Shannon").first).to_be_hidden()
 
 
@@ -199,10 +199,10 @@ def the_head_that_carries_the_difference_is_pinned_by_keyboard(visitor: BrowserT
         page.keyboard.press(key)
         expect(page.locator(":focus")).to_have_accessible_name(re.compile(rf"^{head} \(.*%$"))
     page.keyboard.press("Enter")
-    visitor.asked(head="L4H1")
+    visitor.wait_for_parameters(head="L4H1")
     expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\) is pinned, "))
     page.keyboard.press("Enter")  # lets it go
-    visitor.asked(head=None)
+    visitor.wait_for_parameters(head=None)
     expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\)(?! is pinned)"))
 
 

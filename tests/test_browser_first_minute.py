@@ -120,7 +120,7 @@ def _the_shape_of_the_page_is_shown_and_less_than_2_megabytes_come(visitor: Brow
     expect(shape).to_be_visible()
     until(lambda: page.evaluate("true") and bool(waiting))  # while it is asked, the request can arrive
     waiting[0].continue_()
-    visitor.drawn()
+    visitor.wait_until_drawn()
     expect(shape).to_be_hidden()
     page.wait_for_load_state("networkidle")
     page.wait_for_function("() => document.fonts.status === 'loaded'")
@@ -189,9 +189,9 @@ def _roles_wait_to_be_asked_for_by_the_address(visitor: BrowserTab) -> None:
     visitor.unfold()
     visitor.page.get_by_label("Label roles").check()
     expect(badges.nth(10)).to_be_attached()
-    visitor.asked(roles="on")  # so that others see them too
+    visitor.wait_for_parameters(roles="on")  # so that others see them too
     visitor.page.go_back()
-    visitor.asked(roles=None)
+    visitor.wait_for_parameters(roles=None)
     expect(badges).to_have_count(0)
     expect(visitor.page.get_by_label("Label roles")).not_to_be_checked()
     visitor.page.go_forward()
@@ -223,7 +223,7 @@ def _the_keys_can_be_given_up(page: Page) -> None:
 def test_the_heads_of_a_first_visit_take_turns_until_somebody_acts(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(reduced_motion="no-preference", new_tab=True)
     visitor.visit("/")
-    visitor.drawn()
+    visitor.wait_until_drawn()
     look = visitor.page.locator(".look")
     stood = look.bounding_box()
     visitor.page.evaluate(WATCH_SHIFTS)
@@ -241,12 +241,12 @@ def test_the_heads_of_a_first_visit_take_turns_until_somebody_acts(newcomer: Cal
     assert visitor.page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") < 0.001
     visitor.page.keyboard.press("Shift")
     stays = visitor.title.inner_text().split()[0]
-    visitor.asked(head=stays)
+    visitor.wait_for_parameters(head=stays)
     expect(visitor.page.locator("canvas.before")).to_have_count(0)
     assert drawings.evaluate("drawings => drawings.faded") >= 2, "links and heatmap"
     expect(visitor.title).to_contain_text(stays)
     visitor.click_head(5, 2)
-    visitor.asked(head="L5H2")
+    visitor.wait_for_parameters(head="L5H2")
     expect(look.get_by_role("button", name="Open L3H1")).to_be_visible()
     assert look.bounding_box() == stood
     visitor.explore(head="L0H2", text="Cats sleep here.")
@@ -262,7 +262,7 @@ def test_a_narrow_window_has_room_for_arcs_below_each_line(
 ) -> None:
     visitor = newcomer(viewport=viewport, has_touch=True, is_mobile=True)
     visitor.visit("/", head="L0H2")
-    visitor.drawn()
+    visitor.wait_until_drawn()
     arcs = visitor.page.locator(".bows path")
     expect(arcs.nth(5)).to_be_attached()
     field = visitor.field.bounding_box()
@@ -283,7 +283,7 @@ def _weight(newcomer: Callable[..., BrowserTab], path: str) -> int:
     visitor = newcomer(alone=True, reduced_motion="no-preference")
     traffic = Traffic(visitor.page)
     visitor.page.goto(f"{visitor.url}{path}")
-    visitor.drawn()
+    visitor.wait_until_drawn()
     if path == "/":
         expect(visitor.title).to_have_text("L2H8 (3-9)")  # two turns
     visitor.page.wait_for_load_state("networkidle")
@@ -296,7 +296,7 @@ def _other_units_and_special_tokens_fade(visitor: BrowserTab) -> None:
     for name, value in (("unit", "pieces"), ("special", "hide")):
         drawings.evaluate(COUNT_FADED)
         page.locator(f"input[name={name}][value={value}]").check(force=True)
-        visitor.asked(**{name: value})
+        visitor.wait_for_parameters(**{name: value})
         assert drawings.evaluate("drawings => drawings.faded") >= 2, name
         expect(page.locator("canvas.before")).to_have_count(0)
 
@@ -396,11 +396,11 @@ def _a_projector_is_used_and_500_words_begin_readable(visitor: BrowserTab) -> No
 def _every_weight_is_shown_on_request(visitor: BrowserTab) -> None:
     page = visitor.page
     page.get_by_role("button", name="Show all weights").click()
-    visitor.asked(special="keep", links="all", scale="fixed")
+    visitor.wait_for_parameters(special="keep", links="all", scale="fixed")
     expect(page.locator(".begun")).to_contain_text("All weights of this long text are shown")
     assert visitor.heat.evaluate(INKED) < 0.25
     page.get_by_role("button", name="Show only the strongest links").click()
-    visitor.asked(special=None, links=None, scale=None)
+    visitor.wait_for_parameters(special=None, links=None, scale=None)
 
 
 def _a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: BrowserTab) -> None:
@@ -412,12 +412,12 @@ def _a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: BrowserTab) -> 
     visitor.field.press("Enter")
     expect(page.get_by_role("status").filter(has_text="36,000 characters were typed; a link can hold")).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="512 of more than")).to_be_visible()
-    visitor.drawn()
+    visitor.wait_until_drawn()
     expect(visitor.field).to_have_value(typed)
     expect(visitor.title).to_have_text("L3H1 (4-2)")
     visitor.click_head(5, 2)  # its matrix comes from the server
-    visitor.asked(head="L5H2")
-    visitor.drawn()
+    visitor.wait_for_parameters(head="L5H2")
+    visitor.wait_until_drawn()
     expect(visitor.title).to_have_text("L5H2 (6-3)")
     expect(visitor.readout).to_contain_text("Strongest link between words: ")
 

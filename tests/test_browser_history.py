@@ -51,15 +51,15 @@ def _a_sentence_of_an_earlier_visit_is_opened(visitor: BrowserTab) -> None:
     page.get_by_role("button", name="History").click()
     expect(page.get_by_role("button", name=SECRET)).to_be_visible()
     page.get_by_role("button", name="Dogs bark.").click()
-    visitor.asked(text="Dogs bark.")
+    visitor.wait_for_parameters(text="Dogs bark.")
     expect(visitor.field).to_have_value("Dogs bark.")
-    visitor.drawn()
+    visitor.wait_until_drawn()
 
 
 def _the_latest_comes_first_when_the_page_is_loaded_again(visitor: BrowserTab) -> None:
     page = visitor.page
     page.reload()
-    visitor.drawn()
+    visitor.wait_until_drawn()
     page.get_by_role("button", name="History").click()
     listed = page.locator(".sentence ul:not([hidden]) li")
     for place, text in enumerate(("Pangolins hum quietly.", "Dogs bark.", SECRET)):
@@ -88,4 +88,4 @@ def test_what_is_typed_and_not_read_yet_is_there_on_the_next_page(visitor: Brows
         expect(page.locator(".st-key-pages a[aria-current=page]")).to_have_text(name)
     expect(visitor.field).to_have_value(f"{read} And")
     page.get_by_role("button", name="Show attention").click()
-    visitor.asked(text=f"{read} And")
+    visitor.wait_for_parameters(text=f"{read} And")

@@ -28,10 +28,10 @@ def _options(visitor: BrowserTab) -> Locator:
 
 def _shows(visitor: BrowserTab, words: list[str]) -> None:
     """Wait until a page offers these words for a question; they are taken from the packet in the browser."""
-    visitor.drawn()
+    visitor.wait_until_drawn()
     visitor.unfold()
     expect(_options(visitor)).to_have_text(["choose…", *(f"{i} {word}" for i, word in enumerate(words))])
-    visitor.drawn()
+    visitor.wait_until_drawn()
 
 
 def _lists_in_its_table(visitor: BrowserTab, words: list[str]) -> None:

@@ -19,7 +19,7 @@ def test_a_head_is_looked_into_stage_by_stage(visitor: BrowserTab) -> None:
     _heads_are_opened_by_keyboard(visitor, picture)
     _a_word_is_marked_in_the_map_and_in_the_table(page, sent)
     picture.locator("[data-stage=score] .title").click()
-    visitor.asked(step="score")
+    visitor.wait_for_parameters(step="score")
     _a_chart_is_shown(visitor)
     _a_mark_of_one_chart_is_a_mark_of_all(page)
     _without_the_division_softmax_saturates_before_the_eyes(visitor)
@@ -31,15 +31,15 @@ def _stages_are_opened_by_keyboard(visitor: BrowserTab, picture: Locator) -> Non
     expect(picture.locator("[aria-current=step]")).to_contain_text("16 × 384")
     picture.get_by_role("button", name="Share").focus()
     page.keyboard.press("Enter")
-    visitor.asked(step="share")
+    visitor.wait_for_parameters(step="share")
     expect(picture.locator("[aria-current=step]")).to_contain_text("Share")
     _a_chart_is_shown(visitor)
     expect(picture.get_by_role("button", name="Share")).to_be_focused()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    visitor.asked(step="moved")
+    visitor.wait_for_parameters(step="moved")
     page.go_back()
-    visitor.asked(step="share")
+    visitor.wait_for_parameters(step="share")
     expect(picture.locator("[aria-current=step]")).to_contain_text("Share")
 
 
@@ -64,12 +64,12 @@ def _heads_are_opened_by_keyboard(visitor: BrowserTab, picture: Locator) -> None
     page = visitor.page
     picture.get_by_role("radio", name="Head 1", exact=True).focus()
     page.keyboard.press("ArrowRight")
-    visitor.asked(head="L3H2")
+    visitor.wait_for_parameters(head="L3H2")
     expect(picture.locator(".chips [tabindex='0']")).to_have_count(1)
     expect(picture.get_by_role("radio", name="Head 2")).to_be_checked()
     expect(picture.get_by_role("radio", name="Head 2")).to_be_focused()
     page.go_back()
-    visitor.asked(head="L3H1", step="share")
+    visitor.wait_for_parameters(head="L3H1", step="share")
     expect(picture.get_by_role("radio", name="Head 1", exact=True)).to_be_checked()
 
 
@@ -78,7 +78,7 @@ def _without_the_division_softmax_saturates_before_the_eyes(visitor: BrowserTab)
     page.locator(".st-key-inside_stage summary").filter(has_text="More").nth(1).click()
     expect(page.get_by_text("Without the division:")).to_be_visible()
     page.locator(".st-key-inside_undivided label").click()
-    visitor.asked(divide="no")
+    visitor.wait_for_parameters(divide="no")
     expect(page.get_by_role("switch")).to_be_checked()
 
 

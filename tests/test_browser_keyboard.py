@@ -72,21 +72,21 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     press("Enter")
     go_to(page, "The keys to the old wooden cabinet")
     press("Enter")
-    visitor.asked(text="The keys to the old wooden cabinet are on the table.")
+    visitor.wait_for_parameters(text="The keys to the old wooden cabinet are on the table.")
     stays_on(page, "Examples")
     go_to(page, "Sentence", "Shift+Tab")
     press("ControlOrMeta+a")
     page.keyboard.type("The cat slept because it was warm.")
     press("Enter")
-    visitor.asked(text="The cat slept because it was warm.")
-    visitor.drawn()
+    visitor.wait_for_parameters(text="The cat slept because it was warm.")
+    visitor.wait_until_drawn()
     stays_on(page, "Sentence")
 
     go_to(page, "All heads")
     press("ArrowDown")
     press("ArrowRight")
     press("Enter")
-    visitor.asked(head="L4H2")
+    visitor.wait_for_parameters(head="L4H2")
     expect(visitor.title).to_have_text("L4H2 (5-3)")
     stays_on(page, "All heads")
     go_to(page, "+ Compare")
@@ -101,7 +101,7 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     go_to(page, "Token links of")
     press("ArrowDown")
     press("Enter")
-    visitor.asked(pin="q1")
+    visitor.wait_for_parameters(pin="q1")
     expect(visitor.readout).to_contain_text("The attends to ")
     stays_on(page, "Token links of")
     go_to(page, "About", "Shift+Tab")
@@ -124,19 +124,19 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     expect(page.get_by_role("button", name="Interactive HTML")).to_be_visible()
     go_to(page, "Interactive HTML")
     press("Escape")
-    visitor.asked(pin=None)  # nothing else was open
+    visitor.wait_for_parameters(pin=None)  # nothing else was open
     press("/")
     page.keyboard.type("pronoun")
     expect(page.get_by_role("region", name="Matching heads").get_by_role("link").first).to_be_visible()
     press("ArrowDown")
     press("Enter")
-    visitor.asked(head="L2H4")
+    visitor.wait_for_parameters(head="L2H4")
     stays_on(page, "Find a head")
 
 
 def test_escape_closes_what_a_button_has_opened_and_leads_back_to_it(visitor: BrowserTab) -> None:
     page, press = visitor.visit("/", pin="q3"), visitor.page.keyboard.press
-    visitor.drawn()
+    visitor.wait_until_drawn()
     for name, inside in (("Examples", "li button"), ("Drawing", ".drawing input:checked")):
         go_to(page, name)
         press("Enter")
@@ -145,9 +145,9 @@ def test_escape_closes_what_a_button_has_opened_and_leads_back_to_it(visitor: Br
         press("Escape")
         expect(page.locator(inside).first).to_be_hidden()
         stays_on(page, name)
-        visitor.asked(pin="q3")  # one thing at a time
+        visitor.wait_for_parameters(pin="q3")  # one thing at a time
     press("Escape")
-    visitor.asked(pin=None)
+    visitor.wait_for_parameters(pin=None)
 
 
 def test_heads_are_switched_off_by_keyboard_alone(visitor: BrowserTab) -> None:
@@ -160,14 +160,14 @@ def test_heads_are_switched_off_by_keyboard_alone(visitor: BrowserTab) -> None:
     go_to(page, "Heads switched off")
     page.keyboard.type("L3H1")
     press("Enter")
-    visitor.asked(off="L0H1.L3H1")  # that head, and not L3H10 and L3H11
+    visitor.wait_for_parameters(off="L0H1.L3H1")  # that head, and not L3H10 and L3H11
     expect(page.get_by_text("Removing L0H1 and L3H1 together")).to_be_visible()
     stays_on(page, "Heads switched off")
     go_to(page, "zeros")
     press("ArrowRight")
     press("ArrowRight")
     press("Space")
-    visitor.asked(how="uniform")
+    visitor.wait_for_parameters(how="uniform")
     stays_on(page, "uniform attention")
     go_to(page, "Add a layer")
     press("ArrowDown")

@@ -83,10 +83,10 @@ def test_every_view_comes_back_after_a_kill_amid_its_work(
     page = tabs[study].page
     page.get_by_role("button", name="Measure the heads").click()  # continues from the saved sums
     expect(page.get_by_text("Measured on the built-in sentences").first).to_be_visible()
-    tabs[download].drawn()
+    tabs[download].wait_until_drawn()
     expect(tabs[download].page.get_by_text("Meanwhile")).to_have_count(0)
     assert tabs[download].address == {"text": "the cat", "model": SLOW}
-    tabs[export].drawn()
+    tabs[export].wait_until_drawn()
     expect(tabs[export].field).to_have_value(SENTENCE)
     expect(tabs[export].title).to_have_text("L2H5 (3-6)")
     for tab in tabs.values():

@@ -131,7 +131,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     step_of_six = page.locator(".st-key-tour")
     for at, step in enumerate(navigation.load_steps(), start=1):
         expect(step_of_six).to_contain_text(f"{at} of 6")
-        visitor.asked(tour=str(at), **step.parameters)
+        visitor.wait_for_parameters(tour=str(at), **step.parameters)
         page.wait_for_selector(QUIET)
         of_button = f"{FOCUS}.includes(way) && {FOCUS}.length < 20"  # not of the whole page
         page.wait_for_function(f"way => {of_button}", arg="Next" if at < 6 else "Finish")
@@ -145,7 +145,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     expect(step_of_six).to_contain_text("5 of 6")
     page.get_by_role("button", name="Leave the tour").click()
     expect(step_of_six).to_have_count(0)
-    visitor.asked(tour=None, **navigation.load_steps()[4].parameters)
+    visitor.wait_for_parameters(tour=None, **navigation.load_steps()[4].parameters)
 
 
 @pytest.mark.parametrize("viewport", lanes.some([PHONE, PROJECTOR], PHONE), ids=lambda size: f"{size['width']}")
@@ -171,7 +171,7 @@ def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab, server: App
     with server.held():
         page.get_by_role("button", name="Run", exact=True).click()
         expect(page.get_by_role("progressbar")).to_be_visible()
-        visitor.asked(run="steps-1500_and_seed-5")
+        visitor.wait_for_parameters(run="steps-1500_and_seed-5")
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
         expect(page.get_by_text("Default run, saved with the app")).to_be_visible()
@@ -242,14 +242,14 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     page.locator(".mha-player figure").first.evaluate(FRAME_BY_FRAME)
     moving = play(visitor, 5)
     paused = shown_step(page)
-    visitor.asked(step=paused)
+    visitor.wait_for_parameters(step=paused)
     page.wait_for_selector(QUIET)
     page.emulate_media(reduced_motion="reduce")
     calm = play(visitor, 4)
-    visitor.asked(step=shown_step(page))
+    visitor.wait_for_parameters(step=shown_step(page))
     assert shown_step(page) != paused
     page.go_back()
-    visitor.asked(step=paused)
+    visitor.wait_for_parameters(step=paused)
     expect(slider_of(page)).to_have_attribute("aria-valuetext", f"step {paused}")
     page.reload()
     expect(slider_of(page)).to_have_attribute("aria-valuetext", f"step {paused}")
@@ -286,7 +286,7 @@ def test_the_next_step_stands_beside_the_verdict(
     assert abs(boxes[0]["y"] - boxes[1]["y"]) < 12
     assert boxes[1]["x"] >= boxes[0]["x"] + boxes[0]["width"]
     following.press("Enter")
-    visitor.asked(**then)
+    visitor.wait_for_parameters(**then)
 
 
 FAINT = """names => names.filter((name) =>
@@ -363,7 +363,7 @@ def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: B
     slider_of(page).press("End")
     expect(verdict).not_to_have_text("")
     page.get_by_role("radio", name="Random start").click()
-    visitor.asked(experiment="random")
+    visitor.wait_for_parameters(experiment="random")
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 0")
     expect(verdict).to_have_text("")
     visitor.is_altered = True
@@ -431,10 +431,10 @@ def test_back_undoes_a_step_that_the_server_never_answered(visitor: BrowserTab) 
     server.hold_back(in_time=("page_info_changed",))
     slider_of(page).focus()
     page.keyboard.press("ArrowRight")
-    visitor.asked(step=shown_step(page))
+    visitor.wait_for_parameters(step=shown_step(page))
     assert shown_step(page) != "19"
     page.go_back()
-    visitor.asked(step="19")
+    visitor.wait_for_parameters(step="19")
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
 
 
@@ -503,7 +503,7 @@ def test_what_is_unfolded_under_more_stays_open_when_numbers_come_and_go(visitor
     answer = fold.locator("em").first
     for shown in ("1", None):
         page.get_by_text("Numbers", exact=True).click()
-        visitor.asked(numbers=shown)
+        visitor.wait_for_parameters(numbers=shown)
         page.wait_for_selector(QUIET)
         expect(page.get_by_label("Seed", exact=True)).to_have_count(1 if shown else 0)
         expect(answer).to_be_visible()

@@ -27,7 +27,7 @@ from mha_viz.models.reading.loading import load_one_stack
 from tests import hostile, lanes
 from tests.axe import check_with_axe
 from tests.browser_tab import PATIENCE, PHONE
-from tests.live_pages import CLOSE, EXAMPLE, Read, list_parts, read_in_page, serve_folder, strongest, write
+from tests.live_pages import CLOSE, EXAMPLE, Answer, format_strongest, list_parts, read_in_page, serve_folder, write
 from tools import four_questions
 
 TEXT = "The dog didn't chase the cat."
@@ -58,7 +58,7 @@ FAMILIES = ("toy", "repeater", "bert", "distilbert", "electra", "gpt2", "roberta
 pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* tokens:UserWarning")
 
 
-def same(model: Encoder, text: str, answer: Read) -> None:
+def same(model: Encoder, text: str, answer: Answer) -> None:
     """The answer to a text is the library's reading."""
     try:
         expected = model.encode(text)
@@ -80,7 +80,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
     with serve_folder(live_toy) as (address, stop):
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
-        expect(live).to_contain_text(strongest(toy, EXAMPLE))  # the example is drawn at once, without the model
+        expect(live).to_contain_text(format_strongest(toy, EXAMPLE))  # the example is drawn at once, without the model
         assert not [url for url in requested if ".onnx" in url or ".wasm?" in url]
         expect(live).to_contain_text("nothing leaves this device")
         page.get_by_label("Sentence", exact=True).focus()
@@ -88,7 +88,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
         page.keyboard.type(TEXT)
         page.keyboard.press("Enter")
         expect(status).to_have_text("Read on this device: 10 tokens.")
-        expect(live).to_contain_text(strongest(toy, TEXT))
+        expect(live).to_contain_text(format_strongest(toy, TEXT))
         for text, answer in zip((TEXT, OTHER), read_in_page(page, (TEXT, OTHER)), strict=True):
             same(toy, text, answer)
         assert [url for url in requested if not url.startswith((address, "data:", "blob:"))] == []
@@ -100,7 +100,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
         page.get_by_label("Sentence", exact=True).fill(OTHER)
         page.get_by_role("button", name="Read").click()
         expect(status).to_have_text(re.compile(r"Read on this device"))
-        expect(live).to_contain_text(strongest(toy, OTHER))
+        expect(live).to_contain_text(format_strongest(toy, OTHER))
     assert faults == []
 
 
@@ -227,13 +227,13 @@ def test_a_model_that_is_too_large_for_the_browser_is_said_and_nothing_is_lost(
         page.route("**/model.json?*", lambda route: route.fulfill(json={**described, "bytes": 10**14}))
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
-        expect(live).to_contain_text(strongest(toy, EXAMPLE))
+        expect(live).to_contain_text(format_strongest(toy, EXAMPLE))
         page.get_by_label("Sentence", exact=True).fill(TEXT)
         page.get_by_role("button", name="Read").click()
         said = "The model is too large for this browser. Open the page on a device with more memory."
         expect(status).to_have_text(said)
         expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
-        expect(live).to_contain_text(strongest(toy, EXAMPLE))
+        expect(live).to_contain_text(format_strongest(toy, EXAMPLE))
         page.unroute_all()
         page.get_by_role("button", name="Read").click()
         expect(status).to_have_text(re.compile("Read on this device"))

@@ -120,9 +120,9 @@ def a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, hub: F
     expect(page.get_by_text("Shown below instead: MiniLM")).to_be_visible()
     expect(visitor.title).to_have_text("L2H2 (3-3)")  # the picture and its view stay
     hub.go_on.set()
-    visitor.asked(head=None)
+    visitor.wait_for_parameters(head=None)
     expect(page.get_by_role("progressbar")).to_have_count(0)
-    visitor.drawn()
+    visitor.wait_until_drawn()
     assert visitor.address == {"text": "the cat", "model": name}
     expect(page.get_by_text("Meanwhile")).to_have_count(0)
 
@@ -131,12 +131,12 @@ def a_model_that_is_not_there_is_said_and_can_be_tried_again(visitor: BrowserTab
     page = visitor.visit("/", text="the cat", model="someone/late")
     alert = page.get_by_role("alert").filter(has_text="someone/late")
     expect(alert).to_be_visible()
-    visitor.drawn()  # by MiniLM
+    visitor.wait_until_drawn()  # by MiniLM
     offered(hub, "someone/late")
     page.get_by_role("button", name="Try again").click()
     expect(alert).to_have_count(0)
     expect(page.get_by_text("Meanwhile")).to_have_count(0)
-    visitor.drawn()
+    visitor.wait_until_drawn()
 
 
 def test_one_visitor_cancels_and_the_other_gets_the_model(
@@ -153,13 +153,13 @@ def test_one_visitor_cancels_and_the_other_gets_the_model(
         other.visit("/", text="the cat", model=name)
         expect(other.page.get_by_text(f"Downloading {name}")).to_be_visible()
         visitor.page.get_by_role("button", name="Cancel").click()
-        visitor.asked(model=None)
+        visitor.wait_for_parameters(model=None)
         expect(visitor.page.get_by_role("progressbar")).to_have_count(0)
-        visitor.drawn()
+        visitor.wait_until_drawn()
         expect(other.page.get_by_text(f"Downloading {name}")).to_be_visible()
         hub.go_on.set()
         expect(other.page.get_by_role("progressbar")).to_have_count(0)
-        other.drawn()
+        other.wait_until_drawn()
         expect(other.page.get_by_role("alert")).to_have_count(0)
         other.leave()
 
@@ -178,9 +178,9 @@ def escape_frees_a_pin_from_wherever_the_keyboard_is(visitor: BrowserTab) -> Non
     visitor.explore(pin="q8", head="L3H1")
     visitor.press_segment("tokens")
     visitor.page.keyboard.press("Escape")  # closes the menu
-    visitor.asked(pin="q8", unit="pieces")
+    visitor.wait_for_parameters(pin="q8", unit="pieces")
     visitor.page.keyboard.press("Escape")
-    visitor.asked(pin=None, unit="pieces")
+    visitor.wait_for_parameters(pin=None, unit="pieces")
     expect(visitor.readout).to_contain_text("Strongest")
 
 
@@ -188,12 +188,12 @@ def what_is_typed_after_enter_stays(visitor: BrowserTab) -> None:
     visitor.field.fill("One two three.")
     visitor.field.press("Enter")
     visitor.field.press_sequentially(" four five six seven eight nine ten", delay=40)
-    visitor.asked(text="One two three.")
-    visitor.drawn()
+    visitor.wait_for_parameters(text="One two three.")
+    visitor.wait_until_drawn()
     expect(visitor.field).to_have_value("One two three. four five six seven eight nine ten")
     visitor.page.go_back()
     expect(visitor.field).not_to_have_value("One two three. four five six seven eight nine ten")
-    visitor.drawn()
+    visitor.wait_until_drawn()
 
 
 def a_focus_does_not_outlive_its_rows(visitor: BrowserTab) -> None:
@@ -201,7 +201,7 @@ def a_focus_does_not_outlive_its_rows(visitor: BrowserTab) -> None:
     for _ in range(30):
         visitor.heat.press("ArrowDown")
     visitor.press_segment("words")
-    visitor.asked(unit=None)
+    visitor.wait_for_parameters(unit=None)
     expect(visitor.readout).to_contain_text("Strongest")
 
 
@@ -209,8 +209,8 @@ def a_second_head_of_a_long_text_is_drawn_when_it_is_switched_on(visitor: Browse
     visitor.read("the animal was too tired " * 100)
     before = visitor.pixels(visitor.links)[0]
     visitor.head_switch(4).click()
-    visitor.asked(on="4")
-    visitor.drawn()
+    visitor.wait_for_parameters(on="4")
+    visitor.wait_until_drawn()
     until(lambda: visitor.pixels(visitor.links)[0] != before)
 
 
@@ -227,4 +227,4 @@ def test_a_view_with_nothing_left_says_so_and_can_be_left(visitor: BrowserTab) -
         visitor.press_segment("shown")
         if "side" in view:
             visitor.choose("Pair", "all")
-        visitor.drawn()
+        visitor.wait_until_drawn()

@@ -19,7 +19,7 @@ from mha_viz.analysis.bundled_data import KINDS
 from mha_viz.figures.drawing.theme import THEMES
 from mha_viz.figures.words.role_words import KIND_COLOURS
 from tests.browser_tab import BrowserTab
-from tests.painted import NOTE
+from tests.painted import RECORD_TEXTS
 from tests.vision import VISIONS, compute_luminance
 
 BROWSER = Path(mha_viz.__file__).parent / "browser"
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def test_pointing_at_a_rule_marks_the_cells_that_it_predicts(visitor: BrowserTab) -> None:
     visitor.is_altered = True
-    visitor.page.add_init_script(f"({NOTE})()")
+    visitor.page.add_init_script(f"({RECORD_TEXTS})()")
     visitor.visit(text="The cat sat on the mat.", head="L0H2", words="0")
     page, heat = visitor.page, visitor.page.locator(".heat canvas").first
     before = _painted(heat)

@@ -73,10 +73,10 @@ def the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: Bro
     square.click()
     opened = page.get_by_role("heading", name="L0H2 (1-3)", exact=True)
     expect(opened).to_be_focused()
-    visitor.asked(head="L0H2")
+    visitor.wait_for_parameters(head="L0H2")
     expect(square).to_have_attribute("aria-current", "true")
     page.go_back()
-    visitor.asked(head=None)
+    visitor.wait_for_parameters(head=None)
     expect(opened).to_have_count(0)
     page.go_forward()
     page.get_by_role("link", name="Open in Explore").click()
@@ -87,7 +87,7 @@ def the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: Bro
     arrow_keys_go_from_square_to_square_and_enter_opens_one(visitor)
     page.go_back()
     page.go_back()
-    visitor.asked(head=None)
+    visitor.wait_for_parameters(head=None)
     expect(page.locator(f"{MAP} td a[aria-current=true]")).to_have_count(0)  # the map is drawn anew
     assert not [url for url in visitor.requests if "lotly" in url], "no chart of Plotly's is on the page"
 
@@ -116,7 +116,7 @@ def arrow_keys_go_from_square_to_square_and_enter_opens_one(visitor: BrowserTab)
     expect(stops).to_have_count(1)
     assert "right in 66%" in square.evaluate("square => getComputedStyle(square, '::after').content")
     page.keyboard.press("Enter")
-    visitor.asked(head="L3H1")
+    visitor.wait_for_parameters(head="L3H1")
     expect(card(page)).to_be_focused()
 
 
@@ -135,7 +135,7 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     page.get_by_text("Numbers", exact=True).click()
     page.get_by_role("textbox", name="Filter relations").fill("mod")
     page.get_by_role("link", name="syntax", exact=True).click()  # what is typed survives a click that follows at once
-    visitor.asked(relation="mod", kinds="syntax")
+    visitor.wait_for_parameters(relation="mod", kinds="syntax")
     expect(page.get_by_role("link", name="L0H2 (1-3): no role")).to_be_visible()
     expect(page.locator(f"{MAP} li").first).to_be_visible()  # although the map was drawn anew
     page.keyboard.press("Escape")
@@ -146,7 +146,7 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     a_box_before_a_row_opens_the_card_at_every_click(visitor)
     a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor)
     open_by_search(page, "L3H1")
-    visitor.asked(head="L3H1", kinds="position", relation="mod")
+    visitor.wait_for_parameters(head="L3H1", kinds="position", relation="mod")
     page.reload()
     expect(card(page)).to_be_visible()
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
@@ -164,7 +164,7 @@ def a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: Bro
     opened = page.get_by_role("heading", name=name, exact=True)
     expect(opened).to_be_focused()
     expect(opened).to_be_in_viewport()
-    visitor.asked(head=name.split()[0])
+    visitor.wait_for_parameters(head=name.split()[0])
     assert page.evaluate("window.loaded") == 1
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
     page.go_back()
@@ -177,13 +177,13 @@ def a_box_before_a_row_opens_the_card_at_every_click(visitor: BrowserTab) -> Non
     table = page.locator(".st-key-rows_roles [data-testid=stDataFrame]")
     for row, head in ((0, "L0H2"), (1, "L1H8"), (1, "L1H8")):
         table.click(position={"x": 18, "y": 50 + 33 * row})
-        visitor.asked(head=head)
+        visitor.wait_for_parameters(head=head)
         opened = page.get_by_role("heading", name=head, exact=False).first
         expect(opened).to_be_focused()
         expect(opened).to_be_in_viewport()
         if row == 1:
             page.go_back()  # the box stays ticked, and the next click opens its head again
-            visitor.asked(head="L0H2")
+            visitor.wait_for_parameters(head="L0H2")
             expect(page.get_by_role("heading", name="L0H2", exact=False).first).to_be_visible()
     table.locator("canvas").first.focus()
     page.keyboard.press("ArrowDown")
@@ -191,18 +191,18 @@ def a_box_before_a_row_opens_the_card_at_every_click(visitor: BrowserTab) -> Non
     expect(page.get_by_role("heading", name="L1H8 (2-9)", exact=True)).to_be_focused()
     for _ in range(2):
         page.go_back()
-    visitor.asked(head=None)
+    visitor.wait_for_parameters(head=None)
 
 
 def a_click_after_a_link_works(visitor: BrowserTab) -> None:
     page, before = visitor.page, visitor.address
     expect(page.locator(MAP)).to_be_visible()
     page.get_by_role("radio", name="built-in").click()
-    visitor.asked(corpus="grammar")
+    visitor.wait_for_parameters(corpus="grammar")
     expect(page.get_by_text(re.compile("have not been measured on|Measured on the built-in"))).to_be_visible()
     assert visitor.address == {**before, "corpus": "grammar"}
     page.go_back()
-    visitor.asked(corpus=None, **before)
+    visitor.wait_for_parameters(corpus=None, **before)
     expect(page.locator(MAP)).to_be_visible()
 
 
@@ -320,13 +320,13 @@ def chips_are_buttons_that_explain_themselves_and_lead_to_the_card(visitor: Brow
     expect(tip).to_be_hidden()
     expect(visitor.readout).to_contain_text("it attends to")  # the held word stays
     page.keyboard.press("Enter")
-    visitor.asked(head="L3H1")
+    visitor.wait_for_parameters(head="L3H1")
     expect(card(page)).to_be_visible()
 
 
 def evidence_opens_with_its_word_held_and_its_gold_arc_in_view(visitor: BrowserTab) -> None:
     expect(visitor.title).to_have_text("L2H8 (3-9)")
-    visitor.drawn()
+    visitor.wait_until_drawn()
     arc = visitor.page.get_by_role("img", name="The gold arc of")
     expect(arc).to_be_visible()
     word = re.search("“(.+)”", arc.get_attribute("aria-label") or "")

@@ -101,7 +101,7 @@ def an_answer_in_another_tab_is_the_same(visitor: BrowserTab) -> None:
     field(page).fill("it animal")
     target = answer(page, "L3H1").evaluate("link => link.href")
     page.goto(target)
-    visitor.drawn()
+    visitor.wait_until_drawn()
     expect(visitor.title).to_have_text("L3H1 (4-2)")
     expect(visitor.readout).to_contain_text("animal")
 
@@ -120,7 +120,7 @@ def test_a_first_tap_on_a_chip_explains_and_a_second_opens_the_card(newcomer: Ca
     assert box["x"] + box["width"] <= PHONE["width"]
     assert visitor.address.get("head") is None
     chip.tap()
-    visitor.asked(head="L3H1")
+    visitor.wait_for_parameters(head="L3H1")
     expect(page.get_by_role("heading", name="L3H1 (4-2)", exact=True)).to_be_visible()
     tables_have_no_toolbar_where_nothing_hovers(page)
 
@@ -167,9 +167,9 @@ def test_an_answer_opens_its_head_though_the_page_comes_without_the_parameters(
     seek(page, "L3H1")
     expect(answer(page, "L3H1")).to_be_visible()
     page.keyboard.press("Enter")
-    visitor.asked(head="L3H1")
+    visitor.wait_for_parameters(head="L3H1")
     expect(visitor.title).to_have_text("L3H1 (4-2)")
-    visitor.asked(head="L3H1")
+    visitor.wait_for_parameters(head="L3H1")
 
 
 # How often the field has begun or ceased to wait for an answer.

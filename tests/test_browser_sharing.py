@@ -41,7 +41,7 @@ def _copied(visitor: BrowserTab) -> dict[str, list[str]]:
 
 def _a_link_says_everything_and_who_can_open_it(visitor: BrowserTab) -> None:
     page = visitor.page
-    visitor.more("Copy link")
+    visitor.choose_more("Copy link")
     expect(page.get_by_text("Copied. This link works on this computer only.")).to_be_visible()
     assert _copied(visitor) == {"text": [FIRST], "model": ["minilm"], "head": ["L3H1"], "pin": ["q10"]}
     page.get_by_role("button", name="save one interactive HTML file").click()
@@ -52,9 +52,9 @@ def _a_link_holds_the_text_and_the_head(visitor: BrowserTab) -> None:
     page = visitor.page
     visitor.read("Send me to a colleague.")
     visitor.click_head(2, 2)
-    visitor.asked(head="L2H2")
-    visitor.drawn()
-    visitor.more("Copy link")
+    visitor.wait_for_parameters(head="L2H2")
+    visitor.wait_until_drawn()
+    visitor.choose_more("Copy link")
     page.wait_for_function("() => navigator.clipboard.readText().then((link) => link.includes('colleague'))")
     assert _copied(visitor) == {"text": ["Send me to a colleague."], "head": ["L2H2"], "model": ["minilm"]}
 
@@ -68,7 +68,7 @@ def _the_note_on_a_copied_link_moves_nothing_and_can_be_closed(visitor: BrowserT
     expect(heading).to_be_visible()
     expect(page.locator(".mha-sentence")).to_have_count(0)  # nothing of the page before is left
     for close in (lambda: page.keyboard.press("Escape"), lambda: heading.click()):
-        visitor.more("Copy link")
+        visitor.choose_more("Copy link")
         expect(note).to_contain_text("Copied.")
         beside = heading.bounding_box()
         close()
@@ -81,7 +81,7 @@ def _escape_closes_the_note_on_a_copied_link_before_a_held_word(visitor: Browser
     note, held = page.locator(".mha-more [role=status]"), page.locator("article.panel canvas.over").first
     expect(page.locator("article.panel")).to_have_count(6)
     expect(held).to_be_visible()
-    visitor.more("Copy link")
+    visitor.choose_more("Copy link")
     expect(note).to_contain_text("Copied.")
     page.keyboard.press("Escape")
     expect(note).to_be_empty()
@@ -89,7 +89,7 @@ def _escape_closes_the_note_on_a_copied_link_before_a_held_word(visitor: Browser
     expect(held).to_be_visible()
     page.keyboard.press("Escape")
     expect(held).to_be_hidden()
-    visitor.asked(pin=None)
+    visitor.wait_for_parameters(pin=None)
 
 
 @pytest.mark.slow
@@ -122,14 +122,14 @@ def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(visitor: 
         expect(other).to_be_focused()
         other.fill(name)
         other.press("Enter")
-        visitor.asked(model=name)
+        visitor.wait_for_parameters(model=name)
         expect(page.get_by_role("alert")).to_contain_text(message)
-        visitor.drawn()
+        visitor.wait_until_drawn()
         visitor.wait_for_fingerprint(visitor.heat, painted)
         expect(visitor.field).to_have_value("The cat sat.")
     model.select_option("minilm")
     expect(page.get_by_role("alert")).to_have_count(0)
-    visitor.asked(model=None)
+    visitor.wait_for_parameters(model=None)
 
 
 # ---- Hostile text --------------------------------------------------------------------------------------------
@@ -168,10 +168,10 @@ def _stays_as_typed_and_runs_nothing(visitor: BrowserTab, name: str, text: str) 
     visitor.field.evaluate(SET, json.dumps(text))  # as JSON: half a character does not survive the protocol
     visitor.field.press("Enter")
     beginning, _ = fit_texts(re.sub(r"\r\n?", "\n", text), "")
-    visitor.asked(text=None if beginning == FIRST else beginning)
+    visitor.wait_for_parameters(text=None if beginning == FIRST else beginning)
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
     if not page.get_by_role("alert").count():
-        visitor.drawn()
+        visitor.wait_until_drawn()
     assert visitor.field.evaluate("field => field.value === window.__typed"), f"{name}: what was typed is gone"
     visitor.check_no_faults()
     visitor.requests.clear()

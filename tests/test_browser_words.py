@@ -70,12 +70,12 @@ def _a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
     _press(visitor)
     page.mouse.move(2, 2)
     expect(visitor.readout).to_have_text(said, use_inner_text=True)
-    visitor.asked(pin="q8")
+    visitor.wait_for_parameters(pin="q8")
     visitor.hover_word("tired")  # the word under the pointer is shown, and the pin stays
     page.mouse.move(2, 2)
     expect(visitor.readout).to_have_text(said, use_inner_text=True)
     page.keyboard.press("Escape")
-    visitor.asked(pin=None, head="L3H1")
+    visitor.wait_for_parameters(pin=None, head="L3H1")
     expect(visitor.readout).to_contain_text(STRONGEST)
     visitor.wait_for_fingerprint(visitor.links, free)
 
@@ -83,9 +83,9 @@ def _a_click_pins_a_word_and_escape_frees_it(visitor: BrowserTab) -> None:
 def _a_second_click_frees_the_pinned_word(visitor: BrowserTab) -> None:
     visitor.hover_word("street")
     _press(visitor)
-    visitor.asked(pin="q8")
+    visitor.wait_for_parameters(pin="q8")
     _press(visitor)
-    visitor.asked(pin=None)
+    visitor.wait_for_parameters(pin=None)
 
 
 def _press(visitor: BrowserTab) -> None:
@@ -104,11 +104,11 @@ def _a_cell_under_the_pointer_says_its_weight_and_a_click_holds_it(visitor: Brow
     row, column = expected.tokens.index("it"), expected.tokens.index("animal")
     assert weights_in(said)["animal"] == pytest.approx(expected.weights[3, 1, row, column], abs=0.00052)
     _press(visitor)
-    visitor.asked(pin=f"q{IT}k{ANIMAL}")
+    visitor.wait_for_parameters(pin=f"q{IT}k{ANIMAL}")
     visitor.page.mouse.move(2, 2)
     expect(visitor.readout).to_have_text(said, use_inner_text=True)
     visitor.page.keyboard.press("Escape")
-    visitor.asked(pin=None)
+    visitor.wait_for_parameters(pin=None)
 
 
 def _arrow_keys_walk_through_words_and_cells(visitor: BrowserTab) -> None:
@@ -120,7 +120,7 @@ def _arrow_keys_walk_through_words_and_cells(visitor: BrowserTab) -> None:
     said = weights_in(visitor.readout.inner_text())
     assert said["animal"] == pytest.approx(first().by_words().weights[3, 1, 1, 2], abs=0.00052)
     page.keyboard.press("Enter")
-    visitor.asked(pin="q1k2")
+    visitor.wait_for_parameters(pin="q1k2")
     page.keyboard.press("Escape")
     visitor.links.focus()
     page.keyboard.press("ArrowDown")
@@ -128,7 +128,7 @@ def _arrow_keys_walk_through_words_and_cells(visitor: BrowserTab) -> None:
     page.keyboard.press("ArrowRight")
     expect(visitor.readout).to_contain_text("The is attended to by ")
     page.keyboard.press("Escape")
-    visitor.asked(pin=None)
+    visitor.wait_for_parameters(pin=None)
 
 
 def _pieces_show_the_tokens_that_the_model_reads(visitor: BrowserTab) -> None:
@@ -137,16 +137,16 @@ def _pieces_show_the_tokens_that_the_model_reads(visitor: BrowserTab) -> None:
     listed = weights_in(visitor.hover_word("didn"))
     best = int(first().weights[3, 1, row].argmax())
     assert listed[first().tokens[best]] == pytest.approx(first().weights[3, 1, row, best], abs=0.00052)
-    visitor.asked(unit="pieces")
+    visitor.wait_for_parameters(unit="pieces")
     visitor.press_segment("words")
-    visitor.asked(unit=None)
+    visitor.wait_for_parameters(unit=None)
 
 
 def _hidden_tokens_always_come_with_their_share(visitor: BrowserTab) -> None:
     note = visitor.page.locator(".note")
     visitor.hover_word("it")
     _press(visitor)
-    visitor.asked(head=None, pin=None)  # as at first
+    visitor.wait_for_parameters(head=None, pin=None)  # as at first
     expect(note).to_have_text("")
     visitor.press_segment("hidden")
     words = first().by_words()
@@ -160,7 +160,7 @@ def _hidden_tokens_always_come_with_their_share(visitor: BrowserTab) -> None:
     assert said["animal"] == pytest.approx(rescaled.weights[3, 1, row, column], abs=0.0006)
     visitor.press_segment("shown")
     expect(note).to_have_text("")
-    visitor.asked(special=None)
+    visitor.wait_for_parameters(special=None)
 
 
 def _heads_are_ranked_by_the_link_between_two_words(visitor: BrowserTab) -> None:
@@ -168,7 +168,7 @@ def _heads_are_ranked_by_the_link_between_two_words(visitor: BrowserTab) -> None
     query, key = page.locator(".ask select").nth(0), page.locator(".ask select").nth(1)
     query.select_option(str(IT))
     key.select_option(str(ANIMAL))
-    visitor.asked(link=f"{IT}-{ANIMAL}", pin=f"q{IT}k{ANIMAL}")
+    visitor.wait_for_parameters(link=f"{IT}-{ANIMAL}", pin=f"q{IT}k{ANIMAL}")
     ranks = page.locator(".ask ol button")
     expect(ranks).to_have_count(6)
     weights = first().weights[:, :, IT, ANIMAL].ravel()
@@ -285,7 +285,7 @@ def test_what_only_changes_the_view_is_drawn_while_the_server_is_silent(visitor:
     assert (visitor.address["head"], visitor.address.get("side")) == ("L3H1", None), "the server has heard nothing yet"
     line.will_tell()
     line.release()
-    visitor.asked(head="L5H11", scale="row", links="mass0.70", side="ab")
+    visitor.wait_for_parameters(head="L5H11", scale="row", links="mass0.70", side="ab")
 
 
 def _the_sides_of_a_pair(visitor: BrowserTab) -> None:

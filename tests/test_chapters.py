@@ -107,11 +107,11 @@ def test_a_chapter_opens_in_place_on_a_phone_and_leads_on_and_back(visitor: Brow
     place = page.get_by_role("heading", name="q-values", exact=True)
     expect(place).to_be_focused()
     expect(place).to_be_in_viewport()
-    visitor.asked(chapter="measures")
+    visitor.wait_for_parameters(chapter="measures")
     visitor.check_no_sideways_scroll()
     assert len(page.context.pages) == tabs, "in the same tab"
     page.go_back()
     expect(title).to_be_visible()
     page.get_by_role("link", name="What the pictures show").click()
     expect(page.get_by_role("heading", name="What the pictures show, and what they do not")).to_be_focused()
-    visitor.asked(chapter=None)
+    visitor.wait_for_parameters(chapter=None)

@@ -11,12 +11,12 @@ from mha_viz.attention import Attention, Head
 from mha_viz.figures.drawing.theme import DARK, LIGHT, palette
 from mha_viz.figures.layout.panels import Panel
 from mha_viz.models.reading.encoder import Encoder
-from tests.compare_sheet import TIRED, Sheet, first, three
+from tests.compare_sheet import TIRED, Sheet, make_panels, read_first
 from tests.readings import make_long_reading
 
 
 def test_three_heads_are_pointed_at_by_mouse_and_keyboard(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three())
+    shown = sheet(make_panels())
     panels_have_their_names_and_one_stated_scale(shown)
     the_ring_of_the_focus_is_whole(shown)
     a_word_pointed_at_is_shown_in_every_panel_with_exact_weights(shown)
@@ -147,7 +147,7 @@ def test_an_address_is_shown_as_it_was(sheet: Callable[..., Sheet], wide: Attent
 
 def every_setting_is_read(sheet: Callable[..., Sheet]) -> None:
     shown = sheet(
-        three(), unit="pieces", special="rescale", scale="log", links="min0.20", diff="0-2", **{"as": "links"}
+        make_panels(), unit="pieces", special="rescale", scale="log", links="min0.20", diff="0-2", **{"as": "links"}
     )
     checked = shown.page.locator(".segments input:checked").evaluate_all("all => all.map((i) => i.value)")
     assert checked == ["links", "pieces", "rescale"]
@@ -157,26 +157,26 @@ def every_setting_is_read(sheet: Callable[..., Sheet]) -> None:
 
 
 def a_pin_is_held_in_all_panels(sheet: Callable[..., Sheet], wide: Attention) -> None:
-    shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))], pin="q10k2", at="1")
+    shown = sheet([Panel(read_first(), Head(3, 1)), Panel(wide, Head(3, 1))], pin="q10k2", at="1")
     assert [shown.says(i) for i in (1, 2)] == ["it → animal 0.677", "it → animal 0.281"]
 
 
 def hidden_tokens_come_with_their_share(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three(), special="hide")
+    shown = sheet(make_panels(), special="hide")
     for number in (1, 2, 3):
         note = shown.panel(number).locator(".note")
         expect(note).to_have_text(re.compile(r"^[\d.]+% of this head’s attention goes to hidden tokens\.$"))
 
 
 def the_scale_is_shared_whatever_its_top(sheet: Callable[..., Sheet]) -> None:
-    weak, strong = Panel(first(), Head(3, 4)), Panel(first(), Head(0, 2))
+    weak, strong = Panel(read_first(), Head(3, 4)), Panel(read_first(), Head(0, 2))
     top = LIGHT.ramp[-1]
     alone = sheet([weak], scale="head", special="hide")
     assert top in alone.pixels(alone.canvas(1))
     both = sheet([weak, strong], scale="head", special="hide")
     assert top not in both.pixels(both.canvas(1))
     assert top in both.pixels(both.canvas(2))
-    peak = first()[Head(0, 2)][1:-1, 1:-1].max()
+    peak = read_first()[Head(0, 2)][1:-1, 1:-1].max()
     expect(both.page.locator(".top .scale")).to_contain_text(f"0 to {peak:.3f}")
 
 
@@ -184,25 +184,25 @@ def no_panel_and_one_panel_say_what_to_do(sheet: Callable[..., Sheet]) -> None:
     none = sheet([])
     expect(none.page.locator(".hint")).to_contain_text("No heads chosen yet")
     assert none.page.locator(".drawing").is_hidden()
-    one = sheet(three()[:1], editable=True)
+    one = sheet(make_panels()[:1], editable=True)
     expect(one.page.locator(".hint")).to_contain_text("Add a second head")
     expect(one.page.locator(".hint")).to_contain_text("duplicate")
     expect(one.page.locator(".pill")).to_have_count(0)
-    ready_made = sheet(three()[:1])
+    ready_made = sheet(make_panels()[:1])
     assert not ready_made.page.locator(".hint").inner_text(), "it cannot be duplicated"
 
 
 def light_and_dark_have_their_colours(sheet: Callable[..., Sheet]) -> None:
     for scheme, theme in (("light", LIGHT), ("dark", DARK)):
         for kind, colour in (("heatmap", theme.ramp[0]), ("links", theme.heads[1])):
-            shown = sheet(three(), scheme=scheme, diff="0-1", **{"as": kind})
+            shown = sheet(make_panels(), scheme=scheme, diff="0-1", **{"as": kind})
             assert colour in shown.pixels(shown.canvas(1)), (scheme, kind)
             none = "#" + "".join(f"{channel:02x}" for channel in palette(theme.signed)[128])
             assert none in shown.pixels(shown.page.locator(".difference [role=application]")), (scheme, kind)
 
 
 def columns_follow_the_width(sheet: Callable[..., Sheet]) -> None:
-    twelve = [Panel(first(), Head(3, i)) for i in range(12)]
+    twelve = [Panel(read_first(), Head(3, i)) for i in range(12)]
     for width, across in ((1440, 4), (1000, 3), (390, 1)):
         shown = sheet(twelve, size=(width, 844))
         lefts = {round(box["x"]) for i in range(1, 13) if (box := shown.panel(i).bounding_box())}
@@ -248,10 +248,10 @@ def panels_scroll_together(shown: Sheet) -> None:
 def test_readings_of_other_words_and_other_tokens_meet(
     sheet: Callable[..., Sheet], wide: Attention, tiny: Callable[[str], Encoder], minilm: Encoder
 ) -> None:
-    of_one_text = [Panel(first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(2, 1))]
+    of_one_text = [Panel(read_first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(2, 1))]
     two_tokenizations_of_one_text_meet_by_characters(sheet(of_one_text, unit="pieces"))
     other = minilm.encode("Totally other sentence.")
-    sentences = [Panel(reading, Head(3, 1)) for reading in (first(), wide, other)]
+    sentences = [Panel(reading, Head(3, 1)) for reading in (read_first(), wide, other)]
     sentences_meet_by_words_and_say_where_not(sheet(sentences))
 
 

@@ -16,13 +16,13 @@ from mha_viz.figures.layout.panels import Panel
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import Token, TokenizedText, clean
 from tests import hostile, lanes
-from tests.compare_sheet import TIRED, Sheet, first, three
+from tests.compare_sheet import TIRED, Sheet, make_panels, read_first
 
 # ---- Difference -----------------------------------------------------------------------------------------
 
 
 def test_two_panels_are_subtracted(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three())
+    shown = sheet(make_panels())
     a_pill_subtracts_neighbours_and_menus_any_two(shown)
     the_largest_are_listed(shown)
     tables_hold_the_same_numbers(shown)
@@ -56,7 +56,7 @@ def the_largest_are_listed(shown: Sheet) -> None:
     expect(items).to_have_count(12)
     sizes = [abs(float(t.replace("−", "-"))) for t in items.locator(".value").all_inner_texts()]
     assert all(a >= b for a, b in pairwise(sizes))
-    by_words = first().by_words()
+    by_words = read_first().by_words()
     assert sizes[0] == pytest.approx(abs(by_words[Head(0, 2)] - by_words[Head(3, 1)]).max(), abs=6e-4)
     expect(shown.page.locator(".difference .scale")).to_contain_text(f"−{sizes[0]:.3f}")
 
@@ -80,7 +80,7 @@ def the_difference_closes(shown: Sheet) -> None:
 
 def names_stand_whole_or_with_dots(sheet: Callable[..., Sheet]) -> None:
     long = "previous word head in the first layer"
-    shown = sheet([Panel(first(), Head(0, 2), long), Panel(first(), Head(3, 1), "x" * 24)], diff="0-1")
+    shown = sheet([Panel(read_first(), Head(0, 2), long), Panel(read_first(), Head(3, 1), "x" * 24)], diff="0-1")
     expect(shown.page.get_by_label("Panel to subtract from")).to_be_disabled()  # there are no others
     shown.page.get_by_text("Weights as a table").click()
     names = shown.page.get_by_label("Weights to show").locator("option").all_inner_texts()
@@ -88,7 +88,7 @@ def names_stand_whole_or_with_dots(sheet: Callable[..., Sheet]) -> None:
 
 
 def test_a_replaced_word_carries_both_names_and_links_its_panels(sheet: Callable[..., Sheet], wide: Attention) -> None:
-    shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))], diff="0-1")
+    shown = sheet([Panel(read_first(), Head(3, 1)), Panel(wide, Head(3, 1))], diff="0-1")
     expect(shown.page.locator(".difference h2")).to_contain_text("L3H1 with “wide” minus with “tired”")
     assert shown.page.locator(".whose b").all_inner_texts() == ["tired", "wide"], "in both sentences"
     shown.page.locator(".most li button", has_text="too → tired / wide").hover()
@@ -113,7 +113,7 @@ def test_panels_that_cannot_be_subtracted_say_why_and_what_helps(
     sheet: Callable[..., Sheet], tiny: Callable[[str], Encoder], minilm: Encoder
 ) -> None:
     shown = sheet(
-        [Panel(first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(0, 0))], unit="pieces", diff="0-1"
+        [Panel(read_first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(0, 0))], unit="pieces", diff="0-1"
     )
     expect(shown.page.locator(".meaning")).to_contain_text(
         "their words are split differently, and their special tokens differ"
@@ -125,15 +125,15 @@ def test_panels_that_cannot_be_subtracted_say_why_and_what_helps(
     assert (view["unit"], view["special"]) == (None, "hide")
 
     other = minilm.encode("The tired animal stayed.")
-    none = sheet([Panel(first(), Head(3, 1)), Panel(other, Head(3, 1))], diff="0-1")
+    none = sheet([Panel(read_first(), Head(3, 1)), Panel(other, Head(3, 1))], diff="0-1")
     expect(none.page.locator(".meaning")).to_contain_text("do not correspond one to one")
     expect(none.page.locator(".meaning")).to_contain_text("“stayed” only in panel 2")
     a_folder_is_called_by_its_own_name(sheet)
 
 
 def a_folder_is_called_by_its_own_name(sheet: Callable[..., Sheet]) -> None:
-    folder_model = Attention("/srv/secret/own", "", first().text, first().weights)
-    shown = sheet([Panel(first(), Head(3, 1)), Panel(folder_model, Head(3, 1))], diff="0-1")
+    folder_model = Attention("/srv/secret/own", "", read_first().text, read_first().weights)
+    shown = sheet([Panel(read_first(), Head(3, 1)), Panel(folder_model, Head(3, 1))], diff="0-1")
     assert "own" in shown.panel(2).locator(".whose").inner_text()
     assert "L3H1 of own minus L3H1 of all-MiniLM-L6-v2" in shown.page.locator(".difference h2").inner_text()
     assert "secret" not in shown.page.locator(".compare").inner_text()
@@ -143,12 +143,12 @@ def a_folder_is_called_by_its_own_name(sheet: Callable[..., Sheet]) -> None:
 
 
 def test_the_compared_heads_are_edited(sheet: Callable[..., Sheet]) -> None:
-    the_tools_are_one_stop_of_the_tab_key(sheet(three(), editable=True))
-    escape_leaves_a_name_and_a_pin_as_they_were(sheet(three(), editable=True, pin="q10"))
-    a_panel_is_renamed_in_place(sheet(three(), editable=True))
+    the_tools_are_one_stop_of_the_tab_key(sheet(make_panels(), editable=True))
+    escape_leaves_a_name_and_a_pin_as_they_were(sheet(make_panels(), editable=True, pin="q10"))
+    a_panel_is_renamed_in_place(sheet(make_panels(), editable=True))
     edits_say_what_to_do_with_which_compared_head(sheet)
-    ready_made_panels_are_pinned(sheet(three()))
-    after_an_edit_the_keyboard_and_the_view_stay_with_the_panel(sheet(three(), editable=True, diff="0-2"))
+    ready_made_panels_are_pinned(sheet(make_panels()))
+    after_an_edit_the_keyboard_and_the_view_stay_with_the_panel(sheet(make_panels(), editable=True, diff="0-2"))
 
 
 def the_tools_are_one_stop_of_the_tab_key(shown: Sheet) -> None:
@@ -192,7 +192,7 @@ def edits_say_what_to_do_with_which_compared_head(sheet: Callable[..., Sheet]) -
         "open": ({"action": "open", "index": 0, "head": "L3H1", "text": TIRED, "pair": ""}, {"diff": "0-2"}),
     }
     for tool, (message, view) in expected.items():
-        shown = sheet(three(), editable=[0, 2, 5], diff="0-2", pin="q10", at="2")
+        shown = sheet(make_panels(), editable=[0, 2, 5], diff="0-2", pin="q10", at="2")
         assert shown.tool(1, "left").get_attribute("aria-disabled") == "true"
         shown.tool(1, "left").click(force=True)
         assert shown.page.evaluate("sent") == []
@@ -210,7 +210,7 @@ def ready_made_panels_are_pinned(shown: Sheet) -> None:
 
 
 def after_an_edit_the_keyboard_and_the_view_stay_with_the_panel(shown: Sheet) -> None:
-    panels = three()
+    panels = make_panels()
     shown.tool(1, "right").focus()
     shown.page.keyboard.press("Enter")
     shown.page.keyboard.press("Enter")  # before the answer it would move a panel at the old place
@@ -227,7 +227,7 @@ def after_an_edit_the_keyboard_and_the_view_stay_with_the_panel(shown: Sheet) ->
 
 def test_an_edit_is_one_message_that_names_the_address_after_it(sheet: Callable[..., Sheet]) -> None:
     """Each message about the view is an entry of the browser's history. Two panels open with their difference."""
-    one, two, other = three()
+    one, two, other = make_panels()
     edits: list[tuple[str, list[Panel], list[Panel], str | None]] = [
         ("remove", [one, two], [two], None),
         ("duplicate", [one], [one, one], "none"),
@@ -254,7 +254,7 @@ def test_names_have_their_room(sheet: Callable[..., Sheet]) -> None:
 
 
 def a_long_name_shrinks_before_the_buttons_move(sheet: Callable[..., Sheet], width: int) -> None:
-    panels = [Panel(first(), Head(layer, 1), "another long name of a head, as people give") for layer in range(4)]
+    panels = [Panel(read_first(), Head(layer, 1), "another long name of a head, as people give") for layer in range(4)]
     shown = sheet(panels, size=(width, 900), editable=True)
     for number in (1, 2, 3, 4):
         panel, button = (shown.panel(number).bounding_box(), shown.tool(number, "remove").bounding_box())
@@ -267,7 +267,8 @@ def a_long_name_shrinks_before_the_buttons_move(sheet: Callable[..., Sheet], wid
 def a_name_has_all_the_room_that_the_buttons_leave(sheet: Callable[..., Sheet]) -> None:
     long = "a name that no panel of four has room for, nor of two"
     shown = sheet(
-        [Panel(first(), Head(layer, 1), name) for layer, name in enumerate(("a name", long, "", ""))], editable=True
+        [Panel(read_first(), Head(layer, 1), name) for layer, name in enumerate(("a name", long, "", ""))],
+        editable=True,
     )
     names = shown.page.locator(".rename")
     assert names.nth(0).evaluate("b => b.querySelector('bdi').scrollWidth <= b.querySelector('bdi').clientWidth")
@@ -282,7 +283,7 @@ OFTEN = ("closing script", "image with handler", "stylesheet", "strike", "entity
 
 
 def test_what_is_typed_is_never_markup(sheet: Callable[..., Sheet]) -> None:
-    shown = sheet(three(), diff="0-1")
+    shown = sheet(make_panels(), diff="0-1")
     shown.page.get_by_text("Weights as a table").click()
     for name in lanes.some(NASTY, *OFTEN):
         text = clean(hostile.TEXTS[name])

@@ -52,8 +52,8 @@ def test_a_page_whose_scripts_are_late_shows_its_sentence_until_it_is_drawn(visi
     expect(paint).to_be_visible()
     assert late
     page.unroute("**/static/js/index.*.js")  # and those that are held go on
-    visitor.drawn()
+    visitor.wait_until_drawn()
     expect(paint).to_be_hidden()
     page.goto(f"{visitor.url}/?class=1")  # where the names of the pages are closed
-    visitor.drawn()
+    visitor.wait_until_drawn()
     expect(paint).to_be_hidden()

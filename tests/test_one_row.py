@@ -70,8 +70,8 @@ def with_one_row(folder: Path) -> Path:
     return folder
 
 
-FIND = "import pathlib, sys; from tests import one_row; one_row.find(pathlib.Path(sys.argv[1]))"
-FIND_MEASURE = f"{FIND.partition(' one_row.')[0]} one_row.ask_another_process(); "
+FIND = "import pathlib, sys; from tests import one_row; one_row.check_all(pathlib.Path(sys.argv[1]))"
+FIND_MEASURE = f"{FIND.partition(' one_row.')[0]} one_row.use_separate_reader(); "
 FIND_MEASURE += "one_row.check_measure(pathlib.Path(sys.argv[1]))"
 
 

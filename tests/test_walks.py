@@ -26,7 +26,7 @@ WORK = "it starts or ends work that takes seconds, or is there once that is done
 STOPS = "it stops work and stays on the page: it does not change the address"
 ELSEWHERE = "it needs a model that is not on the server of the tests, or a file"
 NEVER = "the steps of the tour are on different pages, so that a link stands in its place"
-# Controls that are not walked, named as in ``walks.Walk``.
+# Controls that are not walked, named as in ``walks.Step``.
 NOT_WALKED: Mapping[str, str] = {
     "mha_search.query": SAME_ADDRESS,
     "mha_scheme.turned": SAME_ADDRESS,

@@ -40,11 +40,11 @@ _MBART = ("<s>", "<pad>", "</s>", "<unk>")
 _GERMAN = "Das Tier überquerte die Straße nicht, denn es war zu müde."
 
 
-class _Spm:
+class _MarianTokenizer:
     """Marian's three files: a SentencePiece model for each language, and the ids of all subwords."""
 
     def __init__(self) -> None:
-        self.sides = [_pieces_of(corpus) for corpus in (CORPUS, (_GERMAN,))]
+        self.sides = [_train_unigram(corpus) for corpus in (CORPUS, (_GERMAN,))]
         names = [name for pieces in self.sides for name, _ in pieces]
         self.numbers = {name: number for number, name in enumerate(dict.fromkeys(["</s>", "<unk>", *names, "<pad>"]))}
         self.eos_token_id, self.pad_token_id = 0, len(self.numbers) - 1
@@ -61,9 +61,9 @@ class _Spm:
 
 def sentencepiece(pieces: list[tuple[str, float]]) -> bytes:
     """Return the file of a SentencePiece model with these subwords and scores, after <unk>, <s> and </s>."""
-    first = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]
+    special = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]
     messages = []
-    for name, score, kind in [*first, *((*piece, 1) for piece in pieces)]:
+    for name, score, kind in [*special, *((*piece, 1) for piece in pieces)]:
         message = _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
         messages.append(_encode_field(1, message))
     return b"".join([*messages, _encode_field(2, bytes([0x18, 1]))])
@@ -78,7 +78,7 @@ def _encode_field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2, *digits, length]) + content
 
 
-def _pieces_of(corpus: tuple[str, ...]) -> list[tuple[str, float]]:
+def _train_unigram(corpus: tuple[str, ...]) -> list[tuple[str, float]]:
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.train_from_iterator(corpus, trainers.UnigramTrainer(vocab_size=120, unk_token=None))
@@ -117,7 +117,7 @@ def _bart() -> tuple[Any, Any]:
 
 
 def _marian() -> tuple[Any, Any]:
-    files = _Spm()
+    files = _MarianTokenizer()
     return _bart_like(
         MarianConfig, files, decoder_start_token_id=files.pad_token_id, bad_words_ids=[[files.pad_token_id]]
     )
@@ -149,7 +149,7 @@ def _list_bad_words(tokenizer: Any) -> list[int]:
 
     The tokenizer is trained in a random order, so random weights would sometimes generate a target without a word.
     """
-    numbers: dict[str, int] = tokenizer.numbers if isinstance(tokenizer, _Spm) else tokenizer.get_vocab()
+    numbers: dict[str, int] = tokenizer.numbers if isinstance(tokenizer, _MarianTokenizer) else tokenizer.get_vocab()
     return [number for piece, number in numbers.items() if piece[0] == "<" or not re.search("[a-z]", piece)]
 
 

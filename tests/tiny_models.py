@@ -161,7 +161,7 @@ def _train_bpe(kind: Any, tokenizer: Tokenizer, trainer: Any) -> Any:
     return kind(vocab=trained["vocab"], merges=merges)
 
 
-def _modern() -> Any:
+def _modernbert_tokenizer() -> Any:
     """Return ModernBERT's tokenizer: byte-level subwords with BERT's special tokens."""
     backend = byte_level(GPT2Tokenizer, _BERT).backend_tokenizer
     ends = [(name, backend.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
@@ -244,7 +244,7 @@ def _mobilebert() -> tuple[Any, Any]:
 
 
 def _modernbert() -> tuple[Any, Any]:
-    tokenizer = _modern()
+    tokenizer = _modernbert_tokenizer()
     ends = {"cls_token_id": tokenizer.cls_token_id, "sep_token_id": tokenizer.sep_token_id}
     special = {f"{name}_token_id": ends["sep_token_id"] for name in ("bos", "eos")} | {"pad_token_id": 0} | ends
     window = {"local_attention": 8, "initializer_cutoff_factor": 100.0}
@@ -353,7 +353,7 @@ def _mixtral() -> tuple[Any, Any]:
     return _llama_like(MixtralModel, MixtralConfig, _byte_fallback(LlamaTokenizer, _LLAMA), **experts)
 
 
-def _qwen_of_experts(model: Any, config: Any, **other: Any) -> tuple[Any, Any]:
+def _qwen_moe(model: Any, config: Any, **other: Any) -> tuple[Any, Any]:
     """Return a model in which every layer has four experts, two of which are used for each token."""
     experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
     tokenizer = byte_level(Qwen2Tokenizer, ("<|endoftext|>",))
@@ -362,11 +362,11 @@ def _qwen_of_experts(model: Any, config: Any, **other: Any) -> tuple[Any, Any]:
 
 def _qwen2_moe() -> tuple[Any, Any]:
     window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2}
-    return _qwen_of_experts(Qwen2MoeModel, Qwen2MoeConfig, shared_expert_intermediate_size=16, **window)
+    return _qwen_moe(Qwen2MoeModel, Qwen2MoeConfig, shared_expert_intermediate_size=16, **window)
 
 
 def _qwen3_moe() -> tuple[Any, Any]:
-    return _qwen_of_experts(Qwen3MoeModel, Qwen3MoeConfig, head_dim=16)
+    return _qwen_moe(Qwen3MoeModel, Qwen3MoeConfig, head_dim=16)
 
 
 def _bloom() -> tuple[Any, Any]:
@@ -384,7 +384,7 @@ def _mpnet() -> tuple[Any, Any]:
 def _deberta() -> tuple[Any, Any]:
     special = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
     tokenizer = unigram(DebertaV2Tokenizer, special, unknown="[UNK]")
-    as_published = {
+    published_settings = {
         "relative_attention": True,
         "position_buckets": 16,
         "share_att_key": True,
@@ -392,7 +392,7 @@ def _deberta() -> tuple[Any, Any]:
         "pos_att_type": ["p2c", "c2p"],
         "position_biased_input": False,
     }
-    return DebertaV2Model(_bert_like(DebertaV2Config, tokenizer, **as_published)), tokenizer
+    return DebertaV2Model(_bert_like(DebertaV2Config, tokenizer, **published_settings)), tokenizer
 
 
 def _big_bird() -> tuple[Any, Any]:
@@ -478,6 +478,7 @@ TRACED = tuple(
     name for name in FAMILIES if not families.FAMILIES[name].opaque_reason
 )  # families whose steps can be shown
 CAUSAL = tuple(name for name in FAMILIES if families.FAMILIES[name].causal in (True, "not use_bidirectional_attention"))
+# Variants of families, with the settings by which they differ.
 OTHERS = MappingProxyType(
     {
         "opt behind": partial(_opt, do_layer_norm_before=False),
@@ -529,6 +530,7 @@ def biases(model: torch.nn.Module) -> Iterator[torch.nn.Parameter]:
 
 
 def save_model(model: Any, folder: Path) -> Path:
+    """Write ``model`` with random weights, and GPT-2's kind of tokenizer, and return the folder."""
     torch.manual_seed(1)
     tokenizer = byte_level(GPT2Tokenizer, ("<|endoftext|>",))
     with torch.no_grad():

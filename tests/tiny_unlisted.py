@@ -21,10 +21,10 @@ from transformers import (
 
 from tests.tiny_models import HEADS, LAYERS, ROBERTA, WIDTH, biases, byte_level, wordpiece
 
-_MIXED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "n_group": 1, "topk_group": 1}
+_ROUTED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "n_group": 1, "topk_group": 1}
 _LATENT = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8}
 _WINDOWED = {"layer_types": ["sliding_attention", "sliding_attention", "full_attention"], "sliding_window": 6}
-_SHARED = {"num_key_value_heads": 2}
+_GROUPED = {"num_key_value_heads": 2}
 _HEAD = {"head_dim": 8}
 
 # By "model_type" in config.json: the tokenizer, and the settings of the config besides sizes.
@@ -32,32 +32,32 @@ FAMILIES: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
     {
         "clip_text_model": ("roberta", {}),
         "codegen": ("gpt2", {"rotary_dim": 4}),
-        "cohere2": ("gpt2", _SHARED | _WINDOWED),
+        "cohere2": ("gpt2", _GROUPED | _WINDOWED),
         "data2vec-text": ("roberta", {}),
         "deberta": ("bert", {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 16}),
-        "deepseek_v2": ("gpt2", _MIXED | _LATENT | _HEAD),
-        "deepseek_v3": ("gpt2", _MIXED | _LATENT | _HEAD | {"first_k_dense_replace": 1, "num_key_value_heads": 4}),
-        "doge": ("gpt2", _SHARED | _HEAD),
+        "deepseek_v2": ("gpt2", _ROUTED | _LATENT | _HEAD),
+        "deepseek_v3": ("gpt2", _ROUTED | _LATENT | _HEAD | {"first_k_dense_replace": 1, "num_key_value_heads": 4}),
+        "doge": ("gpt2", _GROUPED | _HEAD),
         "ernie": ("bert", {}),
         "esm": ("bert", {"position_embedding_type": "rotary", "token_dropout": False}),
-        "eurobert": ("roberta", _SHARED | _HEAD),
-        "glm4": ("gpt2", _SHARED | _HEAD),
+        "eurobert": ("roberta", _GROUPED | _HEAD),
+        "glm4": ("gpt2", _GROUPED | _HEAD),
         "gpt_bigcode": ("gpt2", {"multi_query": True}),
-        "granite": ("gpt2", _SHARED),
+        "granite": ("gpt2", _GROUPED),
         "ibert": ("roberta", {}),
-        "hunyuan_v1_dense": ("gpt2", _SHARED | _HEAD),
+        "hunyuan_v1_dense": ("gpt2", _GROUPED | _HEAD),
         "layoutlm": ("bert", {}),
-        "ministral": ("gpt2", _SHARED | _HEAD | _WINDOWED),
-        "ministral3": ("gpt2", _SHARED | _HEAD),
+        "ministral": ("gpt2", _GROUPED | _HEAD | _WINDOWED),
+        "ministral3": ("gpt2", _GROUPED | _HEAD),
         "modernbert-decoder": ("gpt2", {"local_attention": 8}),
         "mpt": ("gpt2", {}),
         "olmo": ("gpt2", {}),
-        "olmo3": ("gpt2", _SHARED | _WINDOWED),
+        "olmo3": ("gpt2", _GROUPED | _WINDOWED),
         "roberta-prelayernorm": ("roberta", {}),
         "roformer": ("bert", {"embedding_size": 16}),
-        "seed_oss": ("gpt2", _SHARED | _HEAD),
-        "smollm3": ("gpt2", _SHARED),
-        "starcoder2": ("gpt2", _SHARED | {"sliding_window": None}),
+        "seed_oss": ("gpt2", _GROUPED | _HEAD),
+        "smollm3": ("gpt2", _GROUPED),
+        "starcoder2": ("gpt2", _GROUPED | {"sliding_window": None}),
         "xglm": ("gpt2", {}),
         "xlm-roberta-xl": ("roberta", {}),
     }
@@ -67,15 +67,15 @@ _LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_h
 _EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}
 _STATES = {"mamba_d_state": 4, "mamba_d_conv": 2, "mamba_dt_rank": 4, "attn_layer_period": 4, "attn_layer_offset": 3}
 
-_SINKS = _SHARED | _HEAD | {"num_local_experts": 2, "num_experts_per_tok": 1, "layer_types": ["full_attention"] * 3}
+_GPT_OSS = _GROUPED | _HEAD | {"num_local_experts": 2, "num_experts_per_tok": 1, "layer_types": ["full_attention"] * 3}
 
 # Settings of hybrid models with eight layers, of which only layers 3 and 7 have attention.
 HYBRIDS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
     {
-        "jamba": _SHARED | _STATES | {"num_experts": 2},
-        "minimax": _SHARED | _HEAD | _EXPERTS | {"layer_types": [*["linear_attention"] * 3, "full_attention"] * 2},
-        "lfm2": _SHARED | {"layer_types": ["conv", "conv", "conv", "full_attention"] * 2},
-        "qwen3_next": _SHARED | _HEAD | _LINEAR | _EXPERTS | {"shared_expert_intermediate_size": 16},
+        "jamba": _GROUPED | _STATES | {"num_experts": 2},
+        "minimax": _GROUPED | _HEAD | _EXPERTS | {"layer_types": [*["linear_attention"] * 3, "full_attention"] * 2},
+        "lfm2": _GROUPED | {"layer_types": ["conv", "conv", "conv", "full_attention"] * 2},
+        "qwen3_next": _GROUPED | _HEAD | _LINEAR | _EXPERTS | {"shared_expert_intermediate_size": 16},
     }
 )
 
@@ -92,11 +92,11 @@ REFUSED: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
     }
 )
 # Encoder–decoders that cannot be read, with the settings of their configs.
-_TWO = {"d_model": WIDTH, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4}
-_TWO |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+_TWO_STACKS = {"d_model": WIDTH, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4}
+_TWO_STACKS |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
 REFUSED_ENCODER_DECODERS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
     {
-        "led": _TWO | {"max_encoder_position_embeddings": 66, "attention_window": [8, 8]},
+        "led": _TWO_STACKS | {"max_encoder_position_embeddings": 66, "attention_window": [8, 8]},
         "prophetnet": {"hidden_size": WIDTH, "num_encoder_attention_heads": 4, "num_decoder_attention_heads": 4}
         | {"num_encoder_layers": 2, "num_decoder_layers": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64},
     }
@@ -130,13 +130,13 @@ def build(family: str, folder: Path) -> Path:
     """Write a model of ``family`` into ``folder``: config.json, model.safetensors, tokenizer."""
     others = {name: ("gpt2", more | {"num_hidden_layers": 8}) for name, more in HYBRIDS.items()}
     if family in REFUSED_ENCODER_DECODERS:
-        made, ends = _tokenizer("roberta"), {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
-        sizes = ends | {"decoder_start_token_id": 2, "vocab_size": len(made), "max_position_embeddings": 66}
+        tokenizer, ends = _tokenizer("roberta"), {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
+        sizes = ends | {"decoder_start_token_id": 2, "vocab_size": len(tokenizer), "max_position_embeddings": 66}
         config = AutoConfig.for_model(family, **sizes, **REFUSED_ENCODER_DECODERS[family])
-        return write_model(AutoModelForSeq2SeqLM.from_config(config), made, folder)
-    tokenizer, more = (FAMILIES | others | REFUSED | {"gpt_oss": ("gpt2", _SINKS)})[family]
-    made = _tokenizer(tokenizer)
-    return write_model(AutoModel.from_config(_config(family, made, more)), made, folder)
+        return write_model(AutoModelForSeq2SeqLM.from_config(config), tokenizer, folder)
+    tokenizer_name, settings = (FAMILIES | others | REFUSED | {"gpt_oss": ("gpt2", _GPT_OSS)})[family]
+    tokenizer = _tokenizer(tokenizer_name)
+    return write_model(AutoModel.from_config(_config(family, tokenizer, settings)), tokenizer, folder)
 
 
 def write_model(model: Any, tokenizer: Any, folder: Path) -> Path:

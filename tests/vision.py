@@ -38,20 +38,20 @@ def linearise(colours: npt.ArrayLike) -> Colours:
     return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
 
 
-def simulate_vision(colours: npt.ArrayLike, by: str) -> Colours:
+def simulate_vision(colours: npt.ArrayLike, vision: str) -> Colours:
     """Return the linear light of sRGB colours [..., rgb], 0 to 1, as seen by one of VISIONS."""
-    return np.clip(linearise(colours) @ VISIONS[by].T, 0, 1)
+    return np.clip(linearise(colours) @ VISIONS[vision].T, 0, 1)
 
 
-def compute_luminance(colours: npt.ArrayLike, by: str) -> Colours:
+def compute_luminance(colours: npt.ArrayLike, vision: str) -> Colours:
     """Return the luminance [...] of sRGB colours as seen by one of VISIONS."""
-    light: Colours = simulate_vision(colours, by) @ np.array(LUMINANCE)
+    light: Colours = simulate_vision(colours, vision) @ np.array(LUMINANCE)
     return light
 
 
-def compute_contrast(one: npt.ArrayLike, other: npt.ArrayLike, by: str) -> Colours:
+def compute_contrast(one: npt.ArrayLike, other: npt.ArrayLike, vision: str) -> Colours:
     """Return the contrast of two colours as seen by one of VISIONS, from 1 (none) to 21."""
-    a, b = compute_luminance(one, by), compute_luminance(other, by)
+    a, b = compute_luminance(one, vision), compute_luminance(other, vision)
     ratio: Colours = (np.maximum(a, b) + 0.05) / (np.minimum(a, b) + 0.05)
     return ratio
 

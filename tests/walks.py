@@ -1,4 +1,4 @@
-"""Walks through the browser's history: on each page, a sequence of controls that change its address."""
+"""Walks through the browser's history: for each page, a sequence of actions that change its address."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.browser_tab import open_by_search
 Act = Callable[[Page], object]
 
 
-class Walk(NamedTuple):
-    """An action, and the control that it uses, named as in tests/controls.py.
+class Step(NamedTuple):
+    """A step of a walk: an action, and the control that it uses, named as in tests/controls.py.
 
     A control is named by its key (or the beginning of its key, if the name ends with ``_``), or by component and event;
     after a colon follows the part of the event that becomes a parameter of the address. A link is named by its page and
@@ -29,16 +29,16 @@ def button(name: str, exact: bool = True) -> Act:
     return lambda page: page.get_by_role("button", name=name, exact=exact).first.click()
 
 
-def more(name: str) -> Act:
+def choose_more(name: str) -> Act:
     """Choose an entry of the menu *More*."""
-    return after(button("More"), button(name))
+    return in_order(button("More"), button(name))
 
 
 def radio(name: str) -> Act:
     return lambda page: page.get_by_role("radio", name=name, exact=True).first.click()
 
 
-def checks(name: str) -> Act:
+def check(name: str) -> Act:
     return lambda page: page.get_by_role("checkbox", name=name, exact=True).check()
 
 
@@ -67,25 +67,25 @@ def segment(text: str) -> Act:
     return lambda page: page.locator(".segments").get_by_text(text, exact=True).first.click()
 
 
-def drawing(act: Act) -> Act:
+def in_drawing_menu(act: Act) -> Act:
     """Do ``act`` once the menu *Drawing* is open."""
-    return within("details.drawing", act)
+    return in_section("details.drawing", act)
 
 
-def within(fold: str, act: Act) -> Act:
+def in_section(selector: str, act: Act) -> Act:
     """Open a collapsed section of a drawing, and do ``act`` in it."""
 
-    def opened(page: Page) -> None:
-        closed = page.locator(f"{fold}:not([open]) > summary")
-        page.locator(fold).first.wait_for()
+    def open_and_act(page: Page) -> None:
+        closed = page.locator(f"{selector}:not([open]) > summary")
+        page.locator(selector).first.wait_for()
         if closed.count():
             closed.first.click()
         act(page)
 
-    return opened
+    return open_and_act
 
 
-def types(label: str, text: str) -> Act:
+def type_text(label: str, text: str) -> Act:
     def act(page: Page) -> None:
         page.get_by_label(label, exact=True).first.fill(text)
         page.get_by_label(label, exact=True).first.press("Enter")
@@ -93,11 +93,11 @@ def types(label: str, text: str) -> Act:
     return act
 
 
-def at(selector: str, x: float, y: float) -> Act:
+def click_at(selector: str, x: float, y: float) -> Act:
     return lambda page: page.locator(selector).first.click(position={"x": x, "y": y})
 
 
-def after(first: Act, second: Act) -> Act:
+def in_order(first: Act, second: Act) -> Act:
     """Do two actions; only the second one changes the address."""
 
     def act(page: Page) -> None:
@@ -107,10 +107,10 @@ def after(first: Act, second: Act) -> Act:
     return act
 
 
-def choosing(act: Act) -> Act:
+def in_heads_box(act: Act) -> Act:
     """Do ``act`` in the box *Choose heads*, once that is open."""
 
-    def chosen(page: Page) -> None:
+    def open_and_act(page: Page) -> None:
         box_over = page.get_by_test_id("stPopoverBody")
         if not box_over.count():
             button("Choose heads")(page)
@@ -120,34 +120,31 @@ def choosing(act: Act) -> Act:
             page.keyboard.press("Escape")
             page.wait_for_timeout(100)
 
-    return chosen
+    return open_and_act
 
 
-def closes_after(act: Act) -> Act:
-    """Do an action in a popover, and close the popover.
-
-    The address does not contain whether it is open.
-    """
-    return after(act, lambda page: page.keyboard.press("Escape"))
+def in_popover(act: Act) -> Act:
+    """Do an action in a popover, and close the popover; the address does not contain whether it is open."""
+    return in_order(act, lambda page: page.keyboard.press("Escape"))
 
 
-def slider_of(page: Page) -> Locator:
+def find_slider(page: Page) -> Locator:
     return page.get_by_role("slider", name="Training step")
 
 
-def slider(page: Page) -> None:
-    slider_of(page).press("ArrowRight")
+def move_slider(page: Page) -> None:
+    find_slider(page).press("ArrowRight")
 
 
 def subtract(page: Page) -> None:
     page.get_by_role("button", name="Difference of panels 1 and 2").click()
 
 
-def finds(text: str) -> Act:
+def search(text: str) -> Act:
     return lambda page: open_by_search(page, text)
 
 
-def unfolds(title: str) -> Act:
+def unfold(title: str) -> Act:
     """Open a collapsed section. The address does not contain whether it is open."""
 
     def act(page: Page) -> None:
@@ -173,7 +170,7 @@ def row(heading: str, number: int) -> Act:
     return act
 
 
-def within_text(selector: str) -> Act:
+def click(selector: str) -> Act:
     return lambda page: page.locator(selector).first.click()
 
 
@@ -211,23 +208,23 @@ def square(chart: str, head: str) -> Act:
 def play_training(act: Act) -> Act:
     """Do an action that plays a training run, and wait for its end."""
 
-    def acted(page: Page) -> None:
+    def play(page: Page) -> None:
         act(page)
         page.get_by_role("button", name="Pause").wait_for()
         page.get_by_role("button", name="Play").wait_for()
 
-    return acted
+    return play
 
 
 def run_training(act: Act) -> Act:
     """Do an action that starts training, and wait for its end."""
 
-    def acted(page: Page) -> None:
+    def train(page: Page) -> None:
         act(page)
         page.get_by_role("button", name="Stop", exact=True).first.wait_for()
         expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0, timeout=120_000)
 
-    return acted
+    return train
 
 
 def measure_files(*texts: str) -> Act:
@@ -236,7 +233,7 @@ def measure_files(*texts: str) -> Act:
     Afterwards, another file can be chosen.
     """
 
-    def acted(page: Page) -> None:
+    def measure(page: Page) -> None:
         for number, text in enumerate(texts):
             page.locator("input[type=file]").set_input_files(
                 {"name": f"file{number}.txt", "mimeType": "text/plain", "buffer": text.encode()}
@@ -245,305 +242,307 @@ def measure_files(*texts: str) -> Act:
             page.get_by_text(f"Measured on file{number}.txt").wait_for(timeout=300_000)
             page.get_by_role("button", name="Change file").click()
 
-    return acted
+    return measure
 
 
 def find_matches(title: str, key: str, until: str) -> Act:
     """Press a button that reads a corpus, in the collapsed section ``title``, and wait for the text ``until``."""
 
-    def acted(page: Page) -> None:
-        unfolds(title)(page)
+    def find(page: Page) -> None:
+        unfold(title)(page)
         page.locator(f".st-key-{key} button").click()
         page.get_by_text(until).first.wait_for(timeout=300_000)
 
-    return acted
+    return find
 
 
 def wait_for_button(act: Act, name: str) -> Act:
     """Do an action and wait for a button of this name."""
-    return after(act, lambda page: page.get_by_role("button", name=name).first.wait_for())
+    return in_order(act, lambda page: page.get_by_role("button", name=name).first.wait_for())
 
 
 def link_exactly(name: str) -> Act:
     return lambda page: page.get_by_role("link", name=name, exact=True).click()
 
 
-def in_the_second_panel(page: Page) -> None:
+def click_second_panel(page: Page) -> None:
     page.locator(".panel").nth(1).locator("canvas:not(.over)").first.click(position={"x": 120, "y": 150})
 
 
-EXAMPLES = after(button("Examples"), lambda page: page.get_by_role("button", name="The keys to the old").click())
-PAIR = after(button("+ Second sentence"), types("Second sentence", "It slept."))
-ADDED = after(
-    after(button("Make a lesson"), types("Remark", "Look at the subject.")), closes_after(button("Add this view"))
+EXAMPLE = in_order(button("Examples"), lambda page: page.get_by_role("button", name="The keys to the old").click())
+ADD_SECOND_SENTENCE = in_order(button("+ Second sentence"), type_text("Second sentence", "It slept."))
+ADD_VIEW = in_order(
+    in_order(button("Make a lesson"), type_text("Remark", "Look at the subject.")), in_popover(button("Add this view"))
 )
-ADDED_AGAIN = after(button("Lesson: 1 view", exact=False), closes_after(button("Add this view")))
-DROPPED = after(button("Lesson: 2 views", exact=False), closes_after(button("Remove")))
-RENAMED = after(button("Name of panel 1", exact=False), types("Name of this panel", "first"))
-COMPARED = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"], ["L2H4", 0, ""]]}'
-NOT_HERE = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L9H9", 0, ""]]}'
-OLD = "The animal didn't cross the street because it was too old."
+ADD_ANOTHER_VIEW = in_order(button("Lesson: 1 view", exact=False), in_popover(button("Add this view")))
+REMOVE_VIEW = in_order(button("Lesson: 2 views", exact=False), in_popover(button("Remove")))
+RENAME_PANEL = in_order(button("Name of panel 1", exact=False), type_text("Name of this panel", "first"))
+TRAY = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"], ["L2H4", 0, ""]]}'
+TRAY_WITH_MISSING_HEAD = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L9H9", 0, ""]]}'
+REPLACED_WORD = "The animal didn't cross the street because it was too old."
 SECOND_TEXT = "Second text, to compare"
-KIND = link_exactly("syntax")
+OPEN_SYNTAX = link_exactly("syntax")
 TWO_STACKS = "A_FOLDER"  # placeholder for the folder of a small encoder–decoder, which a test makes
-STEP_50 = after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50"))
+STEP_50 = in_order(move_slider, lambda page: expect(find_slider(page)).to_have_attribute("aria-valuetext", "step 50"))
 TRAINING = "/roles?model=toy@400&corpus=folder"  # on a server whose folder has the profiles of two steps
 RUSSIAN = "/?text=Кошка спит на диване, потому что она устала."
-# The walks: a path with its parameters, and the controls that change the address, one after another.
-WALKS: Mapping[str, Mapping[str, Walk]] = {
+# The walks: for a path with its parameters, the steps in order, by name.
+WALKS: Mapping[str, Mapping[str, Step]] = {
     "/": {
-        "a sentence": Walk("mha_sentence.read", types("Sentence", "Cats sleep.")),
-        "an example": Walk("mha_sentence.example", EXAMPLES),
-        "a head": Walk("mha_explorer.view:head", at(".grid canvas", 200, 100)),
-        "a held word": Walk(
+        "a sentence": Step("mha_sentence.read", type_text("Sentence", "Cats sleep.")),
+        "an example": Step("mha_sentence.example", EXAMPLE),
+        "a head": Step("mha_explorer.view:head", click_at(".grid canvas", 200, 100)),
+        "a pinned word": Step(
             "mha_explorer.view:pin",
-            drawing(after(checks("Token links"), at(".links canvas", 20, 60))),
+            in_drawing_menu(in_order(check("Token links"), click_at(".links canvas", 20, 60))),
         ),
-        "links": Walk("mha_explorer.view:links", drawing(menu("Links", "top … per word"))),
-        "special tokens": Walk("mha_explorer.view:special", drawing(segment("hidden"))),
-        "pieces": Walk("mha_explorer.view:unit", drawing(segment("tokens"))),
-        "colours": Walk("mha_explorer.view:scale", drawing(menu("Colour", "per row"))),
-        "another head of the layer": Walk(
+        "links": Step("mha_explorer.view:links", in_drawing_menu(menu("Links", "top … per word"))),
+        "special tokens": Step("mha_explorer.view:special", in_drawing_menu(segment("hidden"))),
+        "pieces": Step("mha_explorer.view:unit", in_drawing_menu(segment("tokens"))),
+        "colours": Step("mha_explorer.view:scale", in_drawing_menu(menu("Colour", "per row"))),
+        "another head of the layer": Step(
             "mha_explorer.view:on",
-            drawing(lambda page: page.locator(".heads button[aria-pressed=false]").first.click()),
+            in_drawing_menu(lambda page: page.locator(".heads button[aria-pressed=false]").first.click()),
         ),
-        "known roles": Walk(
+        "known roles": Step(
             "mha_explorer.view:roles",
-            drawing(lambda page: page.get_by_role("checkbox", name="Label roles").click()),
+            in_drawing_menu(lambda page: page.get_by_role("checkbox", name="Label roles").click()),
         ),
-        "composition": Walk(
+        "composition": Step(
             "mha_explorer.view:arrows",
-            drawing(lambda page: page.get_by_role("checkbox", name="Arrows between heads").click()),
+            in_drawing_menu(lambda page: page.get_by_role("checkbox", name="Arrows between heads").click()),
         ),
-        "a link of two words": Walk(
+        "a link of two words": Step(
             "mha_explorer.view:link",
-            within("details.more", lambda page: page.locator(".ask select").first.select_option(index=3)),
+            in_section("details.more", lambda page: page.locator(".ask select").first.select_option(index=3)),
         ),
-        "a quantity": Walk("mha_explorer.view:shown", drawing(menu("Quantity", "norm"))),
-        "heads switched off": Walk("mha_explorer.off", button("Switch off")),
-        "a compared head": Walk("mha_explorer.compare", button("+ Compare")),
-        "a search": Walk("mha_search.open", finds("L3H1")),
-        "a model": Walk("mha_sentence.model", menu("Model", "Toy, trained on the built-in grammar")),
-        "a second sentence": Walk("mha_sentence.read", PAIR),
-        "one sentence of two": Walk("mha_explorer.view:side", drawing(menu("Pair", "ab"))),
-        "for a class": Walk("mha_more.class", more("Class view")),
-        "out of the class": Walk("class_out", button("Leave the class view")),
-        "another page": Walk("link", link("Compare")),
+        "a quantity": Step("mha_explorer.view:shown", in_drawing_menu(menu("Quantity", "norm"))),
+        "heads switched off": Step("mha_explorer.off", button("Switch off")),
+        "a compared head": Step("mha_explorer.compare", button("+ Compare")),
+        "a search": Step("mha_search.open", search("L3H1")),
+        "a model": Step("mha_sentence.model", menu("Model", "Toy, trained on the built-in grammar")),
+        "a second sentence": Step("mha_sentence.read", ADD_SECOND_SENTENCE),
+        "one sentence of two": Step("mha_explorer.view:side", in_drawing_menu(menu("Pair", "ab"))),
+        "for a class": Step("mha_more.class", choose_more("Class view")),
+        "leaving the class view": Step("class_out", button("Leave the class view")),
+        "another page": Step("link", link("Compare")),
     },
     "/?head=L3H1&roles=on": {
-        "the tour": Walk("tour_first", button("Tour")),
-        "its next step": Walk("link", link("Next →")),
-        "its previous step": Walk("link", link("← Back")),
-        "out of the tour": Walk("tour_out", button("Leave the tour")),
-        "a card": Walk("mha_explorer.card", lambda page: page.locator(".one .chip button").first.click()),
+        "the tour": Step("tour_first", button("Tour")),
+        "the next step of the tour": Step("link", link("Next →")),
+        "the previous step of the tour": Step("link", link("← Back")),
+        "leaving the tour": Step("tour_out", button("Leave the tour")),
+        "a card": Step("mha_explorer.card", lambda page: page.locator(".one .chip button").first.click()),
     },
-    "/?head=L2H8": {"another sentence": Walk("mha_explorer.elsewhere", within_text(".elsewhere button"))},
-    "/?head=L0H2": {"why heads differ": Walk("mha_explorer.why", link("Why do they differ?"))},
+    "/?head=L2H8": {"another sentence": Step("mha_explorer.elsewhere", click(".elsewhere button"))},
+    "/?head=L0H2": {"why heads differ": Step("mha_explorer.why", link("Why do they differ?"))},
     "/?tour=6&head=L3H1&pin=q10": {
-        "the end of the tour": Walk("tour_out", button("Finish")),
+        "the end of the tour": Step("tour_out", button("Finish")),
     },
     "/?shown=gradient&model=toy&text=the dog [MASK] the [MASK] .": {
-        "another place": Walk("place", box("Masked token", "number 2")),
-        "a word to follow": Walk("word_", types("Word to score", "girl")),
-        "a second text": Walk("second_text_", types(SECOND_TEXT, "the cat sleeps .")),
+        "another place": Step("place", box("Masked token", "number 2")),
+        "a word to follow": Step("word_", type_text("Word to score", "girl")),
+        "a second text": Step("second_text_", type_text(SECOND_TEXT, "the cat sleeps .")),
     },
     "/compare": {
-        "a layer": Walk("show", radio("A whole layer")),
-        "a word": Walk("show", radio("Swap a word")),
-        "similar": Walk("show", radio("Most similar heads")),
-        "colours": Walk("mha_compare.view:scale", drawing(menu("Colour scale", "logarithmic"))),
-        "special tokens": Walk("mha_compare.view:special", drawing(segment("shown"))),
-        "heatmaps": Walk("mha_compare.view:as", drawing(segment("links"))),
-        "links": Walk("mha_compare.view:links", drawing(menu("Links", "top … per word"))),
-        "pieces": Walk("mha_compare.view:unit", drawing(segment("tokens"))),
-        "two models": Walk("show", radio("Two models")),
-        "another model": Walk("with", box("Second model", "Repeater")),
-        "a compared head": Walk(
+        "a layer": Step("show", radio("A whole layer")),
+        "a word": Step("show", radio("Swap a word")),
+        "similar": Step("show", radio("Most similar heads")),
+        "colours": Step("mha_compare.view:scale", in_drawing_menu(menu("Colour scale", "logarithmic"))),
+        "special tokens": Step("mha_compare.view:special", in_drawing_menu(segment("shown"))),
+        "heatmaps": Step("mha_compare.view:as", in_drawing_menu(segment("links"))),
+        "links": Step("mha_compare.view:links", in_drawing_menu(menu("Links", "top … per word"))),
+        "pieces": Step("mha_compare.view:unit", in_drawing_menu(segment("tokens"))),
+        "two models": Step("show", radio("Two models")),
+        "another model": Step("with", box("Second model", "Repeater")),
+        "a compared head": Step(
             "mha_compare.edit:pin", lambda page: page.locator(".panel button", has_text="Compare").first.click()
         ),
-        "another page": Walk("link:?", link("Edit in Explore")),
+        "another page": Step("link:?", link("Edit in Explore")),
     },
     "/compare?show=word": {
-        "a held head": Walk("patched_heads", square("patched_heads", "L2H5")),
-        "the side of paths": Walk("path", radio("query")),
-        "a head that a path begins at": Walk("patched_paths", square("patched_paths", "L1H3")),
-        "a third sentence": Walk("like_", types("Measure the similarity of both to a third sentence", "It slept.")),
-        "another second sentence": Walk("second", types("Change a word, then press Enter", OLD)),
-        "no held head": Walk("patched_heads", square("patched_heads", "L1H3")),
+        "a pinned head": Step("patched_heads", square("patched_heads", "L2H5")),
+        "the side of paths": Step("path", radio("query")),
+        "the first head of a path": Step("patched_paths", square("patched_paths", "L1H3")),
+        "a third sentence": Step("like_", type_text("Measure the similarity of both to a third sentence", "It slept.")),
+        "another second sentence": Step("second", type_text("Change a word, then press Enter", REPLACED_WORD)),
+        "no pinned head": Step("patched_heads", square("patched_heads", "L1H3")),
     },
-    f"/compare?show=tray&tray={COMPARED}": {
-        "a held word": Walk("mha_compare.view:pin", at(".panel canvas:not(.over)", 120, 120)),
-        "a word held in another panel": Walk("mha_compare.view:at", in_the_second_panel),
-        "a difference": Walk("mha_compare.view:diff", subtract),
-        "no difference": Walk("mha_compare.view:diff", button("Close")),
-        "a panel moved right": Walk("mha_compare.edit:move", button("Move right: panel 1")),
-        "a panel moved left": Walk("mha_compare.edit:move", button("Move left: panel 2")),
-        "a panel twice": Walk("mha_compare.edit:duplicate", button("Duplicate: panel 2")),
-        "a name": Walk("mha_compare.edit:rename", RENAMED),
-        "a removed panel": Walk("mha_compare.edit:remove", button("Remove", exact=False)),
-        "a quantity": Walk("shown", box("Quantity", "norm-weighted")),
-        "a layer": Walk("show", radio("A whole layer")),
-        "a head on its page": Walk("mha_compare.edit:open", button("Open in Explore", exact=False)),
+    f"/compare?show=tray&tray={TRAY}": {
+        "a pinned word": Step("mha_compare.view:pin", click_at(".panel canvas:not(.over)", 120, 120)),
+        "a word pinned in another panel": Step("mha_compare.view:at", click_second_panel),
+        "a difference": Step("mha_compare.view:diff", subtract),
+        "no difference": Step("mha_compare.view:diff", button("Close")),
+        "a panel moved right": Step("mha_compare.edit:move", button("Move right: panel 1")),
+        "a panel moved left": Step("mha_compare.edit:move", button("Move left: panel 2")),
+        "a duplicated panel": Step("mha_compare.edit:duplicate", button("Duplicate: panel 2")),
+        "a name": Step("mha_compare.edit:rename", RENAME_PANEL),
+        "a removed panel": Step("mha_compare.edit:remove", button("Remove", exact=False)),
+        "a quantity": Step("shown", box("Quantity", "norm-weighted")),
+        "a layer": Step("show", radio("A whole layer")),
+        "a head on its page": Step("mha_compare.edit:open", button("Open in Explore", exact=False)),
     },
-    f"/compare?show=tray&tray={NOT_HERE}": {
-        "a panel that cannot be drawn": Walk("remove_", button("Remove L9H9 from My heads")),
+    f"/compare?show=tray&tray={TRAY_WITH_MISSING_HEAD}": {
+        "a panel that cannot be drawn": Step("remove_", button("Remove L9H9 from My heads")),
     },
     "/roles": {
-        "a kind": Walk("mha_scheme.linked:kinds", KIND),
-        "a row": Walk("rows:", lambda page: page.locator("ul.mha-rows a").first.click()),
-        "a head": Walk("mha_search.open", finds("L3H1")),
-        "a square": Walk("mha_scheme.linked:head", lambda page: page.locator(".mha-map td a").nth(8).click()),
-        "another corpus": Walk("roles_corpus", radio("built-in")),
-        "a file": Walk("roles_corpus", radio("your file")),
-        "another model": Walk("roles_model", box("Model", "Toy, trained")),
-        "another page": Walk("link:why_heads_differ?experiment", link("Watch its heads learn")),
+        "a kind": Step("mha_scheme.linked:kinds", OPEN_SYNTAX),
+        "a row": Step("rows:", lambda page: page.locator("ul.mha-rows a").first.click()),
+        "a head": Step("mha_search.open", search("L3H1")),
+        "a square": Step("mha_scheme.linked:head", lambda page: page.locator(".mha-map td a").nth(8).click()),
+        "another corpus": Step("roles_corpus", radio("built-in")),
+        "a file": Step("roles_corpus", radio("your file")),
+        "another model": Step("roles_model", box("Model", "Toy, trained")),
+        "another page": Step("link:why_heads_differ?experiment", link("Watch its heads learn")),
     },
     "/roles?level=full&head=L3H1": {
-        "relations": Walk("relation", types("Filter relations", "mod")),
-        "all relations together": Walk("level", radio("all together")),
-        "a corpus of one's own": Walk("replicate_file", after(unfolds("on another corpus"), button("Choose a file"))),
+        "relations": Step("relation", type_text("Filter relations", "mod")),
+        "all relations together": Step("level", radio("all together")),
+        "your own corpus": Step("replicate_file", in_order(unfold("on another corpus"), button("Choose a file"))),
     },
     "/roles?level=full": {
-        "a head of the table of roles": Walk("rows:Role", row("Role", 4)),
-        "a head of the table of relations": Walk("rows:Relation", row("Relation", 5)),
-        "a head of the table of coreference": Walk("rows:Mention", row("Mention", 1)),
-        "a sentence": Walk("link:?case.gold.text", sentence("head_numbers")),
+        "a head of the table of roles": Step("rows:Role", row("Role", 4)),
+        "a head of the table of relations": Step("rows:Relation", row("Relation", 5)),
+        "a head of the table of coreference": Step("rows:Mention", row("Mention", 1)),
+        "a sentence": Step("link:?case.gold.text", sentence("head_numbers")),
     },
-    "/roles?head=L0H2": {"the head on Explore": Walk("link:?", link("Open in Explore"))},
-    "/roles?head=L3H1": {"the sentence of its gloss": Walk("link:?case.text", sentence("head_card", "case="))},
-    "/roles?head=L2H8": {"the sentence of a head": Walk("link:?case.gold.text", sentence("head_card"))},
+    "/roles?head=L0H2": {"the head on Explore": Step("link:?", link("Open in Explore"))},
+    "/roles?head=L3H1": {"the sentence of its gloss": Step("link:?case.text", sentence("head_card", "case="))},
+    "/roles?head=L2H8": {"the sentence of a head": Step("link:?case.gold.text", sentence("head_card"))},
     "/roles?model=toy&corpus=file": {
-        "a measured file": Walk("file_", button("file0.txt")),
-        "another file": Walk("another_file", button("Change file")),
-        "the other measured file": Walk("file_", button("file1.txt")),
+        "a measured file": Step("file_", button("file0.txt")),
+        "another file": Step("another_file", button("Change file")),
+        "the other measured file": Step("file_", button("file1.txt")),
     },
     f"/?model={TWO_STACKS}&text=The animal was tired.": {
-        "the decoder": Walk("part", radio("decoder")),
-        "a target": Walk("target_", types("Target", "Das Tier war müde.")),
-        "the encoder": Walk("part", radio("encoder")),
-        "from decoder to encoder": Walk("part", radio("cross")),
+        "the decoder": Step("part", radio("decoder")),
+        "a target": Step("target_", type_text("Target", "Das Tier war müde.")),
+        "the encoder": Step("part", radio("encoder")),
+        "cross-attention": Step("part", radio("cross")),
     },
     "/roles?model=toy&head=L1H1&level=full": {
-        "links that are searched": Walk(
+        "links that are searched": Step(
             "search_links", find_matches("Search this head", "search_links", "links match")
         ),
-        "links that are drawn": Walk(
+        "links that are drawn": Step(
             "draw_links", find_matches("Everything this head does", "draw_links", "links from")
         ),
     },
     TRAINING: {
-        "a step of the training": Walk(
+        "a step of the training": Step(
             "training_step", lambda page: page.get_by_role("slider", name="Training step").press("ArrowLeft")
         ),
     },
     RUSSIAN: {
-        "the model of many languages": Walk(
+        "the model of many languages": Step(
             "read_multilingual", wait_for_button(button("Try", exact=False), "Try again")
         ),
-        "the model before": Walk("back_to_model", button("Back to MiniLM")),
+        "the previous model": Step("back_to_model", button("Back to MiniLM")),
     },
-    "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
+    "/roles?model=toy": {"a kind": Step("mha_scheme.linked:kinds", OPEN_SYNTAX)},
     "/why_heads_differ?experiment=toy": {
-        "a step": Walk("mha_player.step", STEP_50),
-        "a training": Walk("lab_trained_", radio("on hidden words only")),
-        "another page": Walk("link:roles?model", link("Its roles")),
+        "a step": Step("mha_player.step", STEP_50),
+        "a training": Step("lab_trained_", radio("on hidden words only")),
+        "another page": Step("link:roles?model", link("Its roles")),
     },
     "/inside_a_head?step=score&head=L4H3&q=10&k=7": {
-        "an earlier head": Walk("why:", within_text(".inside-why:not([hidden]) a"))
+        "an earlier head": Step("why:", click(".inside-why:not([hidden]) a"))
     },
     "/inside_a_head": {
-        "a stage": Walk("mha_block.stage", within_text(".mha-block [data-stage=share] .title")),
-        "a key of the picture": Walk("mha_block.key", within_text(".mha-block .key:nth-child(6)")),
-        "undivided": Walk("inside_undivided", lambda page: page.get_by_text("Without the division by").click()),
-        "a query": Walk("inside_q", box("Query", "street")),
-        "a key": Walk("inside_k", box("Key", "cross")),
-        "a head of the map": Walk("mha_block.head", radio("Head 5")),
-        "a layer": Walk("inside_layer", box("Layer", "1")),
-        "costs": Walk("costs_", types("tokens n", "65")),
-        "a sentence": Walk("mha_sentence.read", types("Sentence", "Cats sleep.")),
-        "an example": Walk("mha_sentence.example", EXAMPLES),
-        "a model": Walk("mha_sentence.model", menu("Model", "Toy, trained on the built-in grammar")),
-        "another page": Walk("link", link("Roles")),
+        "a stage": Step("mha_block.stage", click(".mha-block [data-stage=share] .title")),
+        "a key of the picture": Step("mha_block.key", click(".mha-block .key:nth-child(6)")),
+        "without the division": Step(
+            "inside_undivided", lambda page: page.get_by_text("Without the division by").click()
+        ),
+        "a query": Step("inside_q", box("Query", "street")),
+        "a key": Step("inside_k", box("Key", "cross")),
+        "a head of the map": Step("mha_block.head", radio("Head 5")),
+        "a layer": Step("inside_layer", box("Layer", "1")),
+        "costs": Step("costs_", type_text("tokens n", "65")),
+        "a sentence": Step("mha_sentence.read", type_text("Sentence", "Cats sleep.")),
+        "an example": Step("mha_sentence.example", EXAMPLE),
+        "a model": Step("mha_sentence.model", menu("Model", "Toy, trained on the built-in grammar")),
+        "another page": Step("link", link("Roles")),
     },
     "/why_heads_differ?experiment=toy&numbers=1": {
-        "a step on Explore": Walk("link:?model.text", link("In Explore")),
+        "a step on Explore": Step("link:?model.text", link("In Explore")),
     },
     "/why_heads_differ?experiment=toy&tour=2": {
-        "what comes after it": Walk("link:inside_a_head?head.k.q", link("Continue →")),
+        "the next page of the tour": Step("link:inside_a_head?head.k.q", link("Continue →")),
     },
     "/why_heads_differ?experiment=repeater": {
-        "heads switched off": Walk("link:?model.off.text", link("Without L")),
+        "heads switched off": Step("link:?model.off.text", link("Without L")),
     },
     "/why_heads_differ?experiment=count": {
-        "an answer on Inside": Walk("link:inside_a_head?step", link("Calculate it")),
+        "an answer on Inside": Step("link:inside_a_head?step", link("Calculate it")),
     },
     "/why_heads_differ?experiment=cut": {
-        "an answer on Explore": Walk("link:?head", link("A head that looks one word back")),
+        "an answer on Explore": Step("link:?head", link("A head that looks one word back")),
     },
     "/why_heads_differ": {
-        "an experiment": Walk("lab_experiment", radio("Random start")),
-        "numbers": Walk("lab_numbers", lambda page: page.get_by_text("Numbers", exact=True).click()),
-        "a step": Walk("mha_player.step", slider),
-        "another experiment": Walk("lab_experiment", radio("Split input")),
-        "another training": Walk("lab_arm_", radio("in full")),
+        "an experiment": Step("lab_experiment", radio("Random start")),
+        "numbers": Step("lab_numbers", lambda page: page.get_by_text("Numbers", exact=True).click()),
+        "a step": Step("mha_player.step", move_slider),
+        "another experiment": Step("lab_experiment", radio("Split input")),
+        "another training": Step("lab_arm_", radio("in full")),
     },
     "/why_heads_differ?experiment=random": {
-        "what answers another question": Walk("to_", button("→ Watch two layers")),
-        "a real head": Walk("link:?head.model.pin.text", link("○ L0H2")),
+        "a related experiment": Step("to_", button("→ Watch two layers")),
+        "a real head": Step("link:?head.model.pin.text", link("○ L0H2")),
     },
     "/why_heads_differ?experiment=identical&numbers=1": {
-        "a guess": Walk("lab_guess_", play_training(radio("heads differ"))),
-        "seeds side by side": Walk("lab_beside", run_training(radio("2"))),
-        "a run of one's own": Walk("lab_run", run_training(after(types("Steps", "20"), button("Run")))),
+        "a guess": Step("lab_guess_", play_training(radio("heads differ"))),
+        "seeds side by side": Step("lab_beside", run_training(radio("2"))),
+        "your own run": Step("lab_run", run_training(in_order(type_text("Steps", "20"), button("Run")))),
     },
     "/?model=toy&off=L0H1": {
-        "a way": Walk("how", choosing(radio("uniform attention"))),
-        "one at random": Walk("at_random", choosing(button("Pick a random head"))),
-        "a whole layer": Walk("off_layer", choosing(box("Add a layer", "L1"))),
-        "all on": Walk("all_on", choosing(lambda page: page.locator(".st-key-all_on button").click())),
-        "a head of the menu": Walk("off", choosing(box("Heads switched off", "L0H"))),
-        "a sentence": Walk("mha_sentence.read", types("Sentence", "The cat sleeps .")),
-        "another text": Walk("how", choosing(radio("another text"))),
-        "the words of the other text": Walk(
-            "from", types("Type the other text, then press Enter", "The girl sleeps .")
+        "a replacement": Step("how", in_heads_box(radio("uniform attention"))),
+        "a random head": Step("at_random", in_heads_box(button("Pick a random head"))),
+        "a whole layer": Step("off_layer", in_heads_box(box("Add a layer", "L1"))),
+        "all heads on": Step("all_on", in_heads_box(lambda page: page.locator(".st-key-all_on button").click())),
+        "a head of the menu": Step("off", in_heads_box(box("Heads switched off", "L0H"))),
+        "a sentence": Step("mha_sentence.read", type_text("Sentence", "The cat sleeps .")),
+        "another text": Step("how", in_heads_box(radio("another text"))),
+        "the words of the other text": Step(
+            "from", type_text("Type the other text, then press Enter", "The girl sleeps .")
         ),
     },
     "/?model=toy&off=L0H1.L1H1": {
-        "every head on": Walk("switch_on", lambda page: page.locator(".st-key-switch_on button").click()),
+        "every head on": Step("switch_on", lambda page: page.locator(".st-key-switch_on button").click()),
     },
     "/?model=toy&off=none": {
-        "a guess": Walk("guess", button("Watch a prediction change (toy model)")),
-        "a word to follow": Walk("word_", choosing(types("Word to score", "sees"))),
-        "a second text": Walk("second_text_", choosing(types(SECOND_TEXT, "the cat sleeps ."))),
-        "one text of two": Walk("in", choosing(radio("the first"))),
+        "a guess": Step("guess", button("Watch a prediction change (toy model)")),
+        "a word to follow": Step("word_", in_heads_box(type_text("Word to score", "sees"))),
+        "a second text": Step("second_text_", in_heads_box(type_text(SECOND_TEXT, "the cat sleeps ."))),
+        "one text of two": Step("in", in_heads_box(radio("the first"))),
     },
-    "/?model=toy&off=L0H1&how=text&from=": {"the end": Walk("ended", button("Switch all heads back on"))},
+    "/?model=toy&off=L0H1&how=text&from=": {"the end": Step("ended", button("Switch all heads back on"))},
     "/why_heads_differ?experiment=tasks": {
-        "a task": Walk("small_task", radio("2")),
-        "an answer": Walk("small_answer", lambda page: page.locator(".st-key-small_answer button").first.click()),
-        "the task after it": Walk("mha_player.next", lambda page: page.locator(".mha-player .next").click()),
-        "another task": Walk("small_task", radio("1")),
-        "a head of a task": Walk("link:?head.model.text", link("in Explore")),
+        "a task": Step("small_task", radio("2")),
+        "an answer": Step("small_answer", lambda page: page.locator(".st-key-small_answer button").first.click()),
+        "the next task": Step("mha_player.next", lambda page: page.locator(".mha-player .next").click()),
+        "another task": Step("small_task", radio("1")),
+        "a head of a task": Step("link:?head.model.text", link("in Explore")),
     },
     "/about": {
-        "a chapter": Walk("mha_scheme.linked:chapter", link_exactly("Glossary")),
-        "another chapter": Walk("chapter", box("Chapter", "Limits")),
-        "no chapter": Walk("mha_scheme.linked:chapter", link("What the pictures show")),
-        "for a class": Walk("mha_more.class", more("Class view")),
-        "a view of a lesson": Walk("lesson_add", ADDED),
-        "another view of a lesson": Walk("lesson_add", ADDED_AGAIN),
-        "the view before": Walk("lesson_1", button("← Back")),
-        "no view of a lesson": Walk("lesson_remove_", DROPPED),
-        "out of the class": Walk("class_out", button("Leave the class view")),
-        "another page": Walk("link:?head.pin", link("Open it in Explore")),
+        "a chapter": Step("mha_scheme.linked:chapter", link_exactly("Glossary")),
+        "another chapter": Step("chapter", box("Chapter", "Limits")),
+        "no chapter": Step("mha_scheme.linked:chapter", link("What the pictures show")),
+        "for a class": Step("mha_more.class", choose_more("Class view")),
+        "a view of a lesson": Step("lesson_add", ADD_VIEW),
+        "another view of a lesson": Step("lesson_add", ADD_ANOTHER_VIEW),
+        "the previous view": Step("lesson_1", button("← Back")),
+        "a removed view of a lesson": Step("lesson_remove_", REMOVE_VIEW),
+        "leaving the class view": Step("class_out", button("Leave the class view")),
+        "another page": Step("link:?head.pin", link("Open it in Explore")),
     },
 }
-# Sections that are opened before a walk begins. The address does not contain whether they are open.
-FIRST: Mapping[str, Act] = {
-    "/compare?show=word": unfolds("Which heads carry the difference?"),
-    "/why_heads_differ?experiment=random": unfolds("Are layers parallel"),
-    "/why_heads_differ?experiment=count": unfolds("What does it cost"),
-    "/why_heads_differ?experiment=cut": unfolds("Is a head like a kernel"),
+# What precedes a walk and is not in the address: sections are opened, and files are measured.
+PREPARATIONS: Mapping[str, Act] = {
+    "/compare?show=word": unfold("Which heads carry the difference?"),
+    "/why_heads_differ?experiment=random": unfold("Are layers parallel"),
+    "/why_heads_differ?experiment=count": unfold("What does it cost"),
+    "/why_heads_differ?experiment=cut": unfold("Is a head like a kernel"),
     "/roles?model=toy&corpus=file": measure_files(
         "The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"
     ),
@@ -551,8 +550,8 @@ FIRST: Mapping[str, Act] = {
 # Walks that open a section and leave the page at once; coming back finds the section collapsed.
 FOLDED = tuple(f"/why_heads_differ?experiment={name}" for name in ("random", "count", "cut"))
 FEW: Mapping[str, tuple[str, ...]] = {  # actions of each page in the default run
-    "/": ("a sentence", "a held word", "special tokens", "a compared head"),
-    f"/compare?show=tray&tray={COMPARED}": ("a difference", "a removed panel", "a layer", "a head on its page"),
+    "/": ("a sentence", "a pinned word", "special tokens", "a compared head"),
+    f"/compare?show=tray&tray={TRAY}": ("a difference", "a removed panel", "a layer", "a head on its page"),
     "/roles?model=toy": ("a kind",),
     "/why_heads_differ?experiment=toy": ("a step",),
     "/why_heads_differ?experiment=tasks": ("a task", "an answer"),

@@ -148,7 +148,7 @@ class WebSession:
         self._timers: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
-        self.xsrf = self.xsrf or await self._cookie()
+        self.xsrf = self.xsrf or await self._fetch_cookie()
         self._socket: ClientConnection = await connect(
             f"ws{self.url.removeprefix('http')}/_stcore/stream",
             subprotocols=[Subprotocol(name) for name in ("streamlit", self.xsrf) if name],
@@ -344,12 +344,12 @@ class WebSession:
             f"{self.url}/{path.lstrip('/')}", data=body, method=method, headers={**cookie, **(headers or {})}
         )
 
-        def answer() -> bytes:
+        def fetch() -> bytes:
             with _DIRECT.open(request, timeout=self.patience) as response:
                 content: bytes = response.read()
                 return content
 
-        return await asyncio.to_thread(answer)
+        return await asyncio.to_thread(fetch)
 
     # ---- Messages to the server -------------------------------------------------------------------------
 
@@ -387,15 +387,15 @@ class WebSession:
         finally:
             del self._answers[request]
 
-    async def _cookie(self) -> str:
+    async def _fetch_cookie(self) -> str:
         """Send the browser's request before it connects, and return the cookie that the answer sets."""
 
-        def answer() -> str:
+        def fetch() -> str:
             with _DIRECT.open(f"{self.url}/_stcore/health", timeout=self.patience) as response:
                 cookie = SimpleCookie(response.headers.get("Set-Cookie") or "").get(XSRF)
                 return cookie.value if cookie else ""
 
-        return await asyncio.to_thread(answer)
+        return await asyncio.to_thread(fetch)
 
     def _bind(self, element: Element, value: Any) -> None:
         """Write the value of a widget that is bound to the URL into the URL, as the frontend does."""

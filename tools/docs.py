@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages outside docs/
 PAGES_WITH_FIGURES = ("gallery.md",)
-# Their blocks need files or variables.
+# Pages whose blocks need files or environment variables.
 PAGES_WITH_CORPORA = ("python.md", "command-line.md", "other-libraries.md", "toy.md")
 COMMANDS = "reference/commands.md"  # the site adds the help texts to it
 FIGURES = "reference/figures.md"  # the site adds the table of settings to it

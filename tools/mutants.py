@@ -1,10 +1,11 @@
 """`python tools/mutants.py COVERAGE TIMES --out FILE [--tree DIR] [--mutants FILE]`: find faults that no test notices.
 
 A mutant is one fault that an operator of Cosmic Ray makes in a line of a function. Only lines that a test runs count;
-each room gets mutants in proportion to how many of them it has. Lines and faults are chosen with a fixed seed. A
-mutant is tried against the tests that run its line, module by module, the fastest first, until one fails. That test
-must fail again with the fault, and pass without it. COVERAGE and TIMES come from `make coverage`. --tree names
-another checkout. --mutants repeats the mutants of an earlier result, to compare two states of the tests.
+each room (a folder or module of mha_viz) gets mutants in proportion to how many of them it has. Lines and faults are
+chosen with a fixed seed. A mutant is tried against the tests that run its line, module by module, the fastest first,
+until one fails. That test must fail again with the fault, and pass without it. COVERAGE and TIMES come from
+`make coverage`. --tree names another checkout. --mutants repeats the mutants of an earlier result, to compare two
+states of the tests.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Mutant:
 
     @property
     def room(self) -> str:
-        """The room of the product that the file belongs to."""
+        """The folder or module directly in mha_viz that the file belongs to."""
         return Path(self.file).parts[1].removesuffix(".py")
 
 
@@ -342,14 +343,14 @@ def read_outcomes(files: Iterable[Path]) -> dict[Mutant, Outcome]:
 
 def _run_worker(source: Path, mutants: Sequence[Mutant], coverage: LineCoverage, out: Path) -> None:
     broken_tests: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("a", encoding="utf-8") as lines:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("a", encoding="utf-8") as stream:
         tree = Path(folder) / "tree"
         shutil.copytree(source, tree, ignore=IGNORED_FILES, symlinks=True)
         (tree / "node_modules").symlink_to(ROOT / "node_modules")
         for mutant in mutants:
             outcome = try_mutant(tree, mutant, coverage, broken_tests)
-            lines.write(json.dumps(asdict(outcome)) + "\n")
-            lines.flush()
+            stream.write(json.dumps(asdict(outcome)) + "\n")
+            stream.flush()
             message = f"noticed by {outcome.by}" if outcome.is_noticed else f"UNNOTICED by {outcome.tests}"
             print(f"{mutant.file}:{mutant.line} {mutant.operator}: {message} ({outcome.seconds} s)", flush=True)
 

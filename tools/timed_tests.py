@@ -28,6 +28,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     start_clocks = _read_clocks()
     result = yield
     row = [item.nodeid, *(round(end - start, 4) for end, start in zip(_read_clocks(), start_clocks, strict=True))]
-    with Path(f"{os.environ['TIMES']}.{os.getpid()}.jsonl").open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps(row) + "\n")
+    with Path(f"{os.environ['TIMES']}.{os.getpid()}.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(row) + "\n")
     return result

@@ -10,7 +10,7 @@ from tests.browsers.engine import Engine
 
 
 class Chromium(Engine):
-    """A window without a screen."""
+    """A headless window."""
 
     def _start(self, ends: ExitStack) -> None:
         playwright = ends.enter_context(sync_playwright())
@@ -18,21 +18,21 @@ class Chromium(Engine):
         ends.callback(browser.close)
         self.version = browser.version
         self._page = browser.new_page(reduced_motion="reduce")
-        self._faults: list[str] = []
-        self._page.on("console", self._overhear)
-        self._page.on("pageerror", lambda error: self._faults.append(str(error)))
-        self._page.on("response", self._answered)
-        self._page.on("download", self._keep)
+        self._errors: list[str] = []
+        self._page.on("console", self._record_console_error)
+        self._page.on("pageerror", lambda error: self._errors.append(str(error)))
+        self._page.on("response", self._record_failed_response)
+        self._page.on("download", self._save_download)
 
-    def _overhear(self, message: ConsoleMessage) -> None:
+    def _record_console_error(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self._faults.append(f"error: {message.text}")
+            self._errors.append(f"error: {message.text}")
 
-    def _answered(self, response: Response) -> None:
+    def _record_failed_response(self, response: Response) -> None:
         if response.status >= 400:
-            self._faults.append(f"{response.status}: {response.url}")
+            self._errors.append(f"{response.status}: {response.url}")
 
-    def _keep(self, download: Download) -> None:
+    def _save_download(self, download: Download) -> None:
         download.save_as(self.downloads / download.suggested_filename)
 
     def open(self, url: str) -> None:
@@ -70,13 +70,13 @@ class Chromium(Engine):
         """See Engine."""
         self._page.keyboard.press("Control+a")
 
-    def picture(self) -> bytes:
+    def screenshot(self) -> bytes:
         """See Engine."""
         return self._page.screenshot()
 
-    def faults(self) -> list[str]:
+    def list_errors(self) -> list[str]:
         """See Engine."""
-        return self._faults
+        return self._errors
 
     def _evaluate(self, expression: str) -> str:
         return str(self._page.evaluate(expression))

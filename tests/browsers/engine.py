@@ -1,4 +1,4 @@
-"""One window of a browser of any engine: what a visitor can do, and what the driver reports."""
+"""One browser window of any engine: the actions of a visitor, and the errors that its driver reports."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 
 from tests.waiting import PATIENCE
 
-KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Control": "\ue009"}  # as WebDriver writes them
+KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Control": "\ue009"}  # WebDriver's codes
 
 
 class Engine(ABC):
-    """``with Firefox(program, folder) as browser``: an engine in a window; what it downloads lies in ``downloads``.
+    """A browser that runs in a ``with`` block: ``with Firefox(program, folder) as browser``.
 
-    ``folder`` is its home, so that nobody's profile is read or changed."""
+    ``folder`` is its home, so that no user's profile is read or changed; ``folder/downloads`` gets the downloads."""
 
-    least_width = 0  # of its window, in pixels
+    min_width = 0  # of its window, in pixels
 
     def __init__(self, program: str, folder: Path) -> None:
         self.program = program
@@ -45,11 +45,11 @@ class Engine(ABC):
 
     @abstractmethod
     def _start(self, ends: ExitStack) -> None:
-        """Start the browser and set ``version``; ``ends`` gets what ends it."""
+        """Start the browser, set ``version``, and register in ``ends`` how to stop the browser."""
 
     @abstractmethod
     def open(self, url: str) -> None:
-        """Go to an address, until the page is loaded."""
+        """Open an address and wait until the page is loaded."""
 
     @abstractmethod
     def back(self) -> None:
@@ -61,44 +61,44 @@ class Engine(ABC):
 
     @abstractmethod
     def resize(self, width: int, height: int) -> None:
-        """Give the page this size in pixels; no less wide than ``least_width``."""
+        """Set the size of the page in pixels; it is at least ``min_width`` wide."""
 
     @abstractmethod
     def point(self, x: float, y: float) -> None:
-        """Move the pointer there, in pixels from the corner of the page's window."""
+        """Move the pointer to a point, in pixels from the top left corner of the page's window."""
 
     @abstractmethod
     def press(self) -> None:
-        """Press and release the pointer's button where it is."""
+        """Click at the position of the pointer."""
 
     @abstractmethod
     def type(self, *keys: str) -> None:
-        """Press and release keys: characters, or names of KEYS."""
+        """Press and release keys, one after the other: characters, or names in KEYS."""
 
     @abstractmethod
     def select_all(self) -> None:
-        """Select all of the field that has the focus, with Control and A."""
+        """Select the whole text of the focused field with Ctrl+A."""
 
     @abstractmethod
-    def picture(self) -> bytes:
-        """Return what is in the window, as PNG."""
+    def screenshot(self) -> bytes:
+        """Return a screenshot of the window as PNG."""
 
     @abstractmethod
-    def faults(self) -> list[str]:
-        """Return errors of scripts, requests that failed or were refused, as far as the driver tells."""
+    def list_errors(self) -> list[str]:
+        """Return script errors and failed or refused requests, as far as the driver reports them."""
 
     @abstractmethod
     def _evaluate(self, expression: str) -> str:
-        """Return the text that an expression of JavaScript gives in the page."""
+        """Evaluate a JavaScript expression in the page and return its value as text."""
 
     def run(self, function: str, *arguments: Any) -> Any:
-        """Return what a function of JavaScript returns in the page, as JSON."""
+        """Call a JavaScript function in the page and return its result, which is sent as JSON."""
         text = self._evaluate(f"JSON.stringify(({function})(...{json.dumps(arguments)}) ?? null)")
         return json.loads(text)
 
 
-class ByActions(Engine):
-    """An engine whose driver takes the actions of WebDriver."""
+class ActionsEngine(Engine):
+    """An engine whose driver accepts WebDriver's actions for pointer and keys."""
 
     @abstractmethod
     def _perform(self, sources: Sequence[Mapping[str, Any]]) -> None:
@@ -114,29 +114,29 @@ class ByActions(Engine):
         )
 
     def point(self, x: float, y: float) -> None:
-        """Point in whole pixels: not every driver knows parts of one."""
+        """Point at whole pixels, because not every driver accepts fractions."""
         move = {"type": "pointerMove", "origin": "viewport", "duration": 0}
         self._perform_pointer(*({**move, "x": round(x) + step, "y": round(y)} for step in (1, 0)))
 
     def press(self) -> None:
-        """Press the left button."""
+        """See Engine."""
         self._perform_pointer({"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0})
 
     def type(self, *keys: str) -> None:
-        """Type one after the other."""
+        """See Engine."""
         codes = [KEYS.get(key, key) for key in keys]
         self._perform_keys(*((kind, code) for code in codes for kind in ("keyDown", "keyUp")))
 
     def select_all(self) -> None:
-        """Select by the keys."""
+        """See Engine."""
         control = KEYS["Control"]
         self._perform_keys(("keyDown", control), ("keyDown", "a"), ("keyUp", "a"), ("keyUp", control))
 
 
-def started(
+def start_process(
     ends: ExitStack, command: Sequence[str], log: Path, environment: Mapping[str, str], **options: Any
 ) -> subprocess.Popen[bytes]:
-    """Return a process whose output goes to ``log``, until ``ends``: then it and all that it has started end."""
+    """Start a process that writes to ``log``. When ``ends`` closes, stop it and all processes that it has started."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -147,11 +147,11 @@ def started(
             start_new_session=True,
             **options,
         )
-    ends.callback(_end, process)
+    ends.callback(_stop, process)
     return process
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)
     try:

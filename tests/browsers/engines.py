@@ -12,29 +12,29 @@ from tests.browsers.firefox import Firefox
 from tests.browsers.webkit import WebKit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MISSING = """{} was not found at {}: it was not tried.
+MISSING = """{} was not tested: it was not found at {}.
 `make test-browsers` installs all engines on Debian, as root; an older Firefox is unpacked below build/."""
 
 
-class Row(NamedTuple):
-    """An engine and its program: a name on the PATH, or a path."""
+class Program(NamedTuple):
+    """An engine, and the name on the PATH or the path of its program."""
 
     engine: type[Engine]
-    program: str
+    path: str
 
 
-ENGINES: Mapping[str, Row] = {
-    "Firefox 140 ESR": Row(
+ENGINES: Mapping[str, Program] = {
+    "Firefox 140 ESR": Program(
         Firefox, str(ROOT / "build" / "firefox-140" / "usr" / "lib" / "firefox-esr" / "firefox-esr")
     ),
-    "Firefox ESR": Row(Firefox, "firefox-esr"),
-    "WebKit": Row(WebKit, "WebKitWebDriver"),
+    "Firefox ESR": Program(Firefox, "firefox-esr"),
+    "WebKit": Program(WebKit, "WebKitWebDriver"),
 }
 
 
-def engine(name: str, folder: Path) -> Engine:
-    """Return an engine whose home is ``folder``, not started yet."""
-    row = ENGINES[name]
-    program = shutil.which(row.program)
-    assert program, MISSING.format(name, row.program)
-    return row.engine(program, folder)
+def make_engine(name: str, folder: Path) -> Engine:
+    """Return an engine whose home is ``folder`` and which is not started yet."""
+    program = ENGINES[name]
+    path = shutil.which(program.path)
+    assert path, MISSING.format(name, program.path)
+    return program.engine(path, folder)

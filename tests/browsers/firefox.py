@@ -11,12 +11,12 @@ from typing import Any
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
-from tests.browsers.engine import ByActions, started
+from tests.browsers.engine import ActionsEngine, start_process
 from tests.ports import find_free_port
 from tests.waiting import PATIENCE, until
 
 PREFERENCES: dict[str, bool | int | str] = {
-    "browser.download.folderList": 2,  # the folder below
+    "browser.download.folderList": 2,  # use browser.download.dir
     "browser.download.always_ask_before_handling_new_types": False,
     "browser.download.open_pdf_attachments_inline": False,
     "browser.helperApps.neverAsk.saveToDisk": "image/svg+xml,text/csv,text/html",
@@ -28,11 +28,11 @@ PREFERENCES: dict[str, bool | int | str] = {
     "ui.prefersReducedMotion": 1,
 }
 
-LEFT = "status=2152398850"  # NS_BINDING_ABORTED: a font that was on its way when the page was left
+ABORTED = "status=2152398850"  # NS_BINDING_ABORTED: a font that was loading when the page was left
 
 
-class Firefox(ByActions):
-    """A window without a screen."""
+class Firefox(ActionsEngine):
+    """A headless window."""
 
     def _start(self, ends: ExitStack) -> None:
         profile = self.folder / "profile"
@@ -43,84 +43,84 @@ class Firefox(ByActions):
         port = find_free_port()
         command = [self.program, "--headless", "--no-remote", "--profile", str(profile)]
         command += ["--remote-debugging-port", str(port), "about:blank"]
-        started(ends, command, self.log, {"HOME": str(self.folder)})
-        self._faults: list[str] = []
-        self._last = 0
-        self._socket = _connection(ends, f"ws://127.0.0.1:{port}/session")
-        self.version = self._order("session.new", capabilities={})["capabilities"]["browserVersion"]
-        self._context = self._order("browsingContext.getTree")["contexts"][0]["context"]
+        start_process(ends, command, self.log, {"HOME": str(self.folder)})
+        self._errors: list[str] = []
+        self._last_id = 0
+        self._socket = _connect(ends, f"ws://127.0.0.1:{port}/session")
+        self.version = self._call("session.new", capabilities={})["capabilities"]["browserVersion"]
+        self._context = self._call("browsingContext.getTree")["contexts"][0]["context"]
         events = ["log.entryAdded", "network.responseCompleted", "network.fetchError"]
-        self._order("session.subscribe", events=events)
+        self._call("session.subscribe", events=events)
         listener = """() => document.addEventListener("securitypolicyviolation",
             ({ violatedDirective, blockedURI }) => console.error("refused:", violatedDirective, blockedURI))"""
-        self._order("script.addPreloadScript", functionDeclaration=listener)
+        self._call("script.addPreloadScript", functionDeclaration=listener)
 
-    def _order(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Return the result of an order. What happens meanwhile is noted."""
-        self._last += 1
-        self._socket.send(json.dumps({"id": self._last, "method": method, "params": parameters}))
+    def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Return the result of a command; record the events that arrive before it."""
+        self._last_id += 1
+        self._socket.send(json.dumps({"id": self._last_id, "method": method, "params": parameters}))
         while True:
             message = json.loads(self._socket.recv(PATIENCE))
-            if message.get("id") == self._last:
+            if message.get("id") == self._last_id:
                 assert message["type"] == "success", (method, message)
                 result: dict[str, Any] = message["result"]
                 return result
             if message["type"] == "event":
-                self._note(message["method"], message["params"])
+                self._record_event(message["method"], message["params"])
 
-    def _note(self, event: str, what: Mapping[str, Any]) -> None:
-        if event == "log.entryAdded" and what["level"] == "error" and LEFT not in what["text"]:
-            self._faults.append(f"error: {what['text']}")
-        elif event == "network.responseCompleted" and what["response"]["status"] >= 400:
-            self._faults.append(f"{what['response']['status']}: {what['response']['url']}")
-        elif event == "network.fetchError" and what["errorText"] != "NS_BINDING_ABORTED":
-            self._faults.append(f"{what['errorText']}: {what['request']['url']}")
+    def _record_event(self, event: str, fields: Mapping[str, Any]) -> None:
+        if event == "log.entryAdded" and fields["level"] == "error" and ABORTED not in fields["text"]:
+            self._errors.append(f"error: {fields['text']}")
+        elif event == "network.responseCompleted" and fields["response"]["status"] >= 400:
+            self._errors.append(f"{fields['response']['status']}: {fields['response']['url']}")
+        elif event == "network.fetchError" and fields["errorText"] != "NS_BINDING_ABORTED":
+            self._errors.append(f"{fields['errorText']}: {fields['request']['url']}")
 
     def open(self, url: str) -> None:
         """See Engine."""
-        self._order("browsingContext.navigate", context=self._context, url=url, wait="complete")
+        self._call("browsingContext.navigate", context=self._context, url=url, wait="complete")
 
     def back(self) -> None:
         """See Engine."""
-        self._order("browsingContext.traverseHistory", context=self._context, delta=-1)
+        self._call("browsingContext.traverseHistory", context=self._context, delta=-1)
 
     def forward(self) -> None:
         """See Engine."""
-        self._order("browsingContext.traverseHistory", context=self._context, delta=1)
+        self._call("browsingContext.traverseHistory", context=self._context, delta=1)
 
     def resize(self, width: int, height: int) -> None:
         """See Engine."""
         size = {"width": width, "height": height}
-        self._order("browsingContext.setViewport", context=self._context, viewport=size)
+        self._call("browsingContext.setViewport", context=self._context, viewport=size)
 
-    def picture(self) -> bytes:
+    def screenshot(self) -> bytes:
         """See Engine."""
-        return base64.b64decode(self._order("browsingContext.captureScreenshot", context=self._context)["data"])
+        return base64.b64decode(self._call("browsingContext.captureScreenshot", context=self._context)["data"])
 
-    def faults(self) -> list[str]:
-        """Return what the log, the network and the policy of the page tell."""
-        self.run("() => 0")  # what is on its way arrives before the answer
-        return self._faults
+    def list_errors(self) -> list[str]:
+        """Return the errors of scripts and of the network, and what the page's security policy refused."""
+        self.run("() => 0")  # events that were sent earlier arrive before the answer
+        return self._errors
 
     def _perform(self, sources: Sequence[Mapping[str, Any]]) -> None:
-        self._order("input.performActions", context=self._context, actions=list(sources))
+        self._call("input.performActions", context=self._context, actions=list(sources))
 
     def _evaluate(self, expression: str) -> str:
-        result = self._order(
+        result = self._call(
             "script.evaluate", expression=expression, target={"context": self._context}, awaitPromise=False
         )
         assert result["type"] == "success", result
         return str(result["result"]["value"])
 
 
-def _connection(ends: ExitStack, url: str) -> ClientConnection:
-    """Return a connection, once somebody listens there, until ``ends``."""
+def _connect(ends: ExitStack, url: str) -> ClientConnection:
+    """Wait until a server listens at ``url``, and return a connection that ``ends`` closes."""
     connections: list[ClientConnection] = []
 
-    def listens() -> bool:
+    def is_connected() -> bool:
         with suppress(OSError, WebSocketException):
             connections.append(ends.enter_context(connect(url, max_size=None, proxy=None, open_timeout=PATIENCE)))
         return bool(connections)
 
-    until(listens, every=0.2)
+    until(is_connected, every=0.2)
     return connections[0]

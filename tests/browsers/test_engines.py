@@ -11,10 +11,18 @@ import pytest
 from mha_viz.models.reading.encoder import Encoder
 from tests.app_server import AppServer, find_chromium
 from tests.browsers.chromium import Chromium
-from tests.browsers.engines import ENGINES, engine
-from tests.browsers.steps import DOWNLOADS, NAME, STEPS, TOLD, downloads, exported_file, live_page
+from tests.browsers.engines import ENGINES, make_engine
+from tests.browsers.steps import (
+    DOWNLOADS,
+    FILE_NAME,
+    LIVE_TEXT,
+    STEPS,
+    check_exported_file,
+    check_live_page,
+    download_files,
+)
 from tests.browsers.visit import Visit
-from tests.live_pages import serve_folder, strongest
+from tests.live_pages import format_strongest, serve_folder
 
 pytestmark = pytest.mark.browsers
 
@@ -22,10 +30,10 @@ SIZES = {"1440": (1440, 900), "390": (390, 844)}  # WebKit's window is at least 
 
 
 @pytest.fixture(scope="module")
-def of_chromium(server: AppServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def chromium_downloads(server: AppServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the downloads in Chromium."""
     with Chromium(find_chromium(), tmp_path_factory.mktemp("chromium")) as browser:
-        downloads(Visit(browser, server.url))
+        download_files(Visit(browser, server.url))
         return {name: (browser.downloads / name).read_bytes() for name in DOWNLOADS}
 
 
@@ -35,22 +43,22 @@ def test_the_main_job(
     name: str,
     size: str,
     server: AppServer,
-    of_chromium: dict[str, bytes],
+    chromium_downloads: dict[str, bytes],
     toy: Encoder,
     live_toy: Path,
     tmp_path_factory: pytest.TempPathFactory,
     subtests: pytest.Subtests,
     record_property: Callable[[str, object], None],
 ) -> None:
-    with engine(name, tmp_path_factory.mktemp("e")) as browser, serve_folder(live_toy) as (address, _):
+    with make_engine(name, tmp_path_factory.mktemp("e")) as browser, serve_folder(live_toy) as (address, _):
         record_property("version", browser.version)
         browser.resize(*SIZES[size])
         visit = Visit(browser, server.url)
         parts: dict[str, Callable[[], object]] = {step: partial(act, visit) for step, act in STEPS.items()}
-        parts["downloads as in Chromium"] = lambda: _same(browser.downloads, of_chromium)
-        parts["exported HTML"] = lambda: exported_file(visit, browser.downloads / f"{NAME}.html")
-        parts["live page"] = lambda: live_page(visit, address, strongest(toy, TOLD))
-        parts["no error, no refusal, nothing missing"] = lambda: _none(browser.faults())
+        parts["downloads as in Chromium"] = lambda: _check_same(browser.downloads, chromium_downloads)
+        parts["exported HTML"] = lambda: check_exported_file(visit, browser.downloads / f"{FILE_NAME}.html")
+        parts["live page"] = lambda: check_live_page(visit, address, format_strongest(toy, LIVE_TEXT))
+        parts["no error, no refusal, nothing missing"] = lambda: _check_empty(browser.list_errors())
         for part, act in parts.items():
             record_property(part, "failed")
             with subtests.test(part):
@@ -58,10 +66,10 @@ def test_the_main_job(
                 record_property(part, "passed")
 
 
-def _same(folder: Path, of_chromium: dict[str, bytes]) -> None:
-    for name, content in of_chromium.items():
+def _check_same(folder: Path, chromium_downloads: dict[str, bytes]) -> None:
+    for name, content in chromium_downloads.items():
         assert (folder / name).read_bytes() == content, name
 
 
-def _none(faults: list[str]) -> None:
-    assert faults == []
+def _check_empty(errors: list[str]) -> None:
+    assert errors == []

@@ -11,74 +11,74 @@ from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.error import HTTPError
 
-from tests.browsers.engine import ByActions, started
+from tests.browsers.engine import ActionsEngine, start_process
 from tests.ports import find_free_port
 from tests.waiting import PATIENCE, until
 
-# The driver tells nothing of errors: the page notes them, from the moment at which it can be asked.
-LISTEN = """() => {
-    if (window.leaves || location.href === "about:blank") return false;
-    window.faults ??= [];
-    const note = (...what) => window.faults.push(what.join(" "));
+# The driver does not report errors, so the page records them, from the moment when scripts can run in it.
+RECORD_ERRORS = """() => {
+    if (window.isLeaving || location.href === "about:blank") return false;
+    window.errors ??= [];
+    const record = (...words) => window.errors.push(words.join(" "));
     const { error } = console;
-    console.error = (...what) => { note("error:", ...what); error(...what); };
-    addEventListener("error", ({ message, filename, lineno }) => note("error:", message, filename, lineno));
-    addEventListener("unhandledrejection", ({ reason }) => note("error:", reason));
+    console.error = (...words) => { record("error:", ...words); error(...words); };
+    addEventListener("error", ({ message, filename, lineno }) => record("error:", message, filename, lineno));
+    addEventListener("unhandledrejection", ({ reason }) => record("error:", reason));
     document.addEventListener("securitypolicyviolation",
-        ({ violatedDirective, blockedURI }) => note("refused:", violatedDirective, blockedURI));
+        ({ violatedDirective, blockedURI }) => record("refused:", violatedDirective, blockedURI));
     return true;
 }"""
-# What it has noted, and the requests that failed.
-NOTED = """() => [...(window.faults ?? []), ...performance.getEntriesByType("resource")
+# Return the recorded errors, and the requests that failed.
+LIST_ERRORS = """() => [...(window.errors ?? []), ...performance.getEntriesByType("resource")
     .filter(({ responseStatus: status }) => status >= 400)
     .map(({ responseStatus: status, name }) => `${status}: ${name}`)]"""
 
-FRAME = 200  # pixels: more than a window's frame takes from the page
+MAX_FRAME = 200  # pixels, width or height of a window's frame
 
 
-class WebKit(ByActions):
-    """A window on a screen in memory."""
+class WebKit(ActionsEngine):
+    """A window on a virtual screen."""
 
-    least_width = 447
+    min_width = 447
 
     def _start(self, ends: ExitStack) -> None:
         settings = self.folder / "config" / "gtk-3.0" / "settings.ini"
         settings.parent.mkdir(parents=True)
-        settings.write_text("[Settings]\ngtk-enable-animations=0\n", "utf-8")  # motion is reduced
+        settings.write_text("[Settings]\ngtk-enable-animations=0\n", "utf-8")  # reduced motion
         (self.folder / "config" / "user-dirs.dirs").write_text(f'XDG_DOWNLOAD_DIR="{self.downloads}"\n', "utf-8")
-        self._faults: list[str] = []
+        self._errors: list[str] = []
         port = find_free_port()
         environment = {
-            "DISPLAY": self._screen(ends),
+            "DISPLAY": self._start_screen(ends),
             "HOME": str(self.folder),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "XDG_RUNTIME_DIR": str(self.folder),
             "LIBGL_ALWAYS_SOFTWARE": "1",
             "NO_AT_BRIDGE": "1",
         }
-        started(ends, [self.program, "--host=127.0.0.1", f"--port={port}"], self.log, environment)
+        start_process(ends, [self.program, "--host=127.0.0.1", f"--port={port}"], self.log, environment)
         self._url = f"http://127.0.0.1:{port}"
         until(self._is_ready, every=0.2)
-        session = self._order("POST", "/session", capabilities={"alwaysMatch": {"pageLoadStrategy": "none"}})
+        session = self._call("POST", "/session", capabilities={"alwaysMatch": {"pageLoadStrategy": "none"}})
         self.version = session["capabilities"]["browserVersion"]
         self._url += f"/session/{session['sessionId']}"
-        ends.callback(self._order, "DELETE", "")
+        ends.callback(self._call, "DELETE", "")
 
-    def _screen(self, ends: ExitStack) -> str:
-        """Return the name of a screen in memory."""
+    def _start_screen(self, ends: ExitStack) -> str:
+        """Start a virtual screen and return its name."""
         read, write = os.pipe()
         command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1200x24", "-nolisten", "tcp"]
-        started(ends, command, self.log, {}, pass_fds=[write])
+        start_process(ends, command, self.log, {}, pass_fds=[write])
         os.close(write)
-        with os.fdopen(read) as told:
-            return f":{told.readline().strip()}"
+        with os.fdopen(read) as output:
+            return f":{output.readline().strip()}"
 
     def _is_ready(self) -> bool:
         with suppress(OSError):
-            return bool(self._order("GET", "/status"))
+            return bool(self._call("GET", "/status"))
         return False
 
-    def _order(self, method: str, path: str, **parameters: Any) -> Any:
+    def _call(self, method: str, path: str, **parameters: Any) -> Any:
         body = json.dumps(parameters).encode() if method == "POST" else None
         request = urllib.request.Request(
             f"{self._url}{path}", body, {"Content-Type": "application/json"}, method=method
@@ -92,50 +92,50 @@ class WebKit(ByActions):
 
     def open(self, url: str) -> None:
         """See Engine."""
-        self._faults += self.run(NOTED)
-        self.run("() => { window.leaves = true; }")
-        self._order("POST", "/url", url=url)
-        until(lambda: self._has(LISTEN))
-        until(lambda: self._has("() => document.readyState === 'complete'"))
+        self._errors += self.run(LIST_ERRORS)
+        self.run("() => { window.isLeaving = true; }")
+        self._call("POST", "/url", url=url)
+        until(lambda: self._is_true(RECORD_ERRORS))
+        until(lambda: self._is_true("() => document.readyState === 'complete'"))
 
-    def _has(self, function: str) -> bool:
-        """Tell whether a function gives true; no page answers while another comes."""
+    def _is_true(self, function: str) -> bool:
+        """Return whether a function returns true; False while a new page loads, because then no page answers."""
         with suppress(AssertionError):
             return bool(self.run(function))
         return False
 
     def back(self) -> None:
         """See Engine."""
-        self._order("POST", "/back")
+        self._call("POST", "/back")
 
     def forward(self) -> None:
         """See Engine."""
-        self._order("POST", "/forward")
+        self._call("POST", "/forward")
 
     def resize(self, width: int, height: int) -> None:
-        """Make the window larger than the page by the size of its frame."""
-        goal = {"width": max(width, self.least_width), "height": height}
+        """Set the size of the window, which exceeds the page's by the frame, until the page has its size."""
+        goal = {"width": max(width, self.min_width), "height": height}
         size = dict(goal)
         for _ in range(2):
-            self._order("POST", "/window/rect", **size)
-            until(lambda: all(abs(goal[side] - length) < FRAME for side, length in self._inner().items()))
-            inner = self._inner()
+            self._call("POST", "/window/rect", **size)
+            until(lambda: all(abs(goal[side] - length) < MAX_FRAME for side, length in self._measure_page().items()))
+            inner = self._measure_page()
             size = {side: size[side] + goal[side] - inner[side] for side in goal}
 
-    def _inner(self) -> dict[str, int]:
+    def _measure_page(self) -> dict[str, int]:
         size: dict[str, int] = self.run("() => ({ width: innerWidth, height: innerHeight })")
         return size
 
-    def picture(self) -> bytes:
+    def screenshot(self) -> bytes:
         """See Engine."""
-        return base64.b64decode(self._order("GET", "/screenshot"))
+        return base64.b64decode(self._call("GET", "/screenshot"))
 
-    def faults(self) -> list[str]:
-        """Return what the pages noted."""
-        return self._faults + list(self.run(NOTED))
+    def list_errors(self) -> list[str]:
+        """Return the errors that the pages recorded."""
+        return self._errors + list(self.run(LIST_ERRORS))
 
     def _perform(self, sources: Sequence[Mapping[str, Any]]) -> None:
-        self._order("POST", "/actions", actions=list(sources))
+        self._call("POST", "/actions", actions=list(sources))
 
     def _evaluate(self, expression: str) -> str:
-        return str(self._order("POST", "/execute/sync", script=f"return {expression}", args=[]))
+        return str(self._call("POST", "/execute/sync", script=f"return {expression}", args=[]))

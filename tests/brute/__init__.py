@@ -1,4 +1,4 @@
-"""The measures once more, as plainly as can be: one sentence at a time, one head at a time, loops, float64.
+"""A second, plain implementation of the measures: one sentence and one head at a time, with loops, in float64.
 
 Written from the definitions alone. It takes nothing from the package: its own reader of CoNLL-U, transformers' own
 eager attention, its own sums. The tests compare the tables of a study with it number by number.
@@ -71,7 +71,7 @@ __all__ = [
 
 @dataclass
 class Results:
-    """All tables; ``sentences`` of the corpus that the model reads, with their index in the file."""
+    """The readings from which all tables are computed: sentences, with their index in the file, and chunks."""
 
     sentences: list[tuple[int, Sentence, Reading]]
     chunks: list[tuple[Chunk, Reading]]
@@ -86,7 +86,8 @@ class Results:
 
 
 def results(text: str, model: Model) -> Results:
+    """Read the sentences and the chunks of a CoNLL-U text, except those that the model cannot read."""
     sentences = read(text)
-    read_ones = [(i, s, r) for i, s in enumerate(sentences) if (r := model.words(s.forms)) is not None]
-    parts = [(chunk, r) for chunk in build_chunks(sentences, model) if (r := model.words(chunk.forms)) is not None]
-    return Results(read_ones, parts)
+    read_sentences = [(i, s, r) for i, s in enumerate(sentences) if (r := model.words(s.forms)) is not None]
+    chunks = [(chunk, r) for chunk in build_chunks(sentences, model) if (r := model.words(chunk.forms)) is not None]
+    return Results(read_sentences, chunks)

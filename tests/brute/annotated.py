@@ -18,6 +18,7 @@ class Sentence:
 
 
 def read(text: str) -> list[Sentence]:
+    """Parse CoNLL-U with the documents and the ``Entity=`` attributes of its sentences."""
     sentences, document = [], ""
     for block in text.strip("\n").split("\n\n"):
         lines = block.split("\n")
@@ -41,18 +42,19 @@ def read(text: str) -> list[Sentence]:
 
 
 def _spans(entities: list[str]) -> Iterator[tuple[str, range]]:
-    opened: list[tuple[str, int]] = []
+    """Yield the chain and the words of each mention, given the ``Entity`` of each word, such as "(e1-x" or "e1)"."""
+    open_mentions: list[tuple[str, int]] = []
     for word, entity in enumerate(entities):
-        name, fresh = "", False
+        name, begins = "", False
         for letter in entity + "\n":
             if letter in "()\n":
-                if fresh and name:
-                    opened.append((name.split("-")[0], word))
+                if begins and name:
+                    open_mentions.append((name.split("-")[0], word))
                 if letter == ")":
-                    chain = opened[-1][0] if fresh else name
-                    place = max(i for i, (c, _) in enumerate(opened) if c == chain)
-                    yield chain, range(opened.pop(place)[1], word + 1)
-                name, fresh = "", letter == "("
+                    chain = open_mentions[-1][0] if begins else name
+                    index = max(i for i, (c, _) in enumerate(open_mentions) if c == chain)
+                    yield chain, range(open_mentions.pop(index)[1], word + 1)
+                name, begins = "", letter == "("
             else:
                 name += letter
 

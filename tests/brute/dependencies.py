@@ -32,6 +32,7 @@ class Question(NamedTuple):
 
 
 def questions(sentence: Sentence) -> list[Question]:
+    """Return the cases of a sentence in all groups and directions."""
     if len(sentence.forms) < 2:
         return []
     questions = []
@@ -43,21 +44,23 @@ def questions(sentence: Sentence) -> list[Question]:
             questions.append(Question(group, "dep_to_head", d, frozenset({h})))
             questions.append(Question(group, "head_to_dep", d, frozenset({h})))
             dependents[group, h].add(d)
-    questions += [Question(g, "head_row", h, frozenset(of)) for (g, h), of in dependents.items()]
+    questions += [Question(g, "head_row", h, frozenset(words)) for (g, h), words in dependents.items()]
     return questions
 
 
 def answer(w: Any, question: Question) -> int:
+    """Return the word that a head's weights [from word, to word] choose."""
     others = [j for j in range(len(w)) if j != question.asked]
     if question.direction == "head_to_dep":
         return find_best([w[j, question.asked] for j in range(len(w))], others)
     return find_best(w[question.asked], others)
 
 
-Key = tuple[tuple[str, str], str, Any]  # group, direction, and a head or what a baseline is told
+Key = tuple[tuple[str, str], str, Any]  # group, direction, and a head or the option of a baseline
 
 
 def syntax(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Key, Count]:
+    """Count the cases and the right answers of each group, direction and head."""
     counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
@@ -69,19 +72,19 @@ def syntax(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Key, Count]:
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
-def _offset(sentence: Sentence, at: int, offset: int) -> int | None:
-    return at + offset if 0 <= at + offset < len(sentence.forms) else None
+def _shift(sentence: Sentence, word: int, offset: int) -> int | None:
+    return word + offset if 0 <= word + offset < len(sentence.forms) else None
 
 
-def find_nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) -> int | None:
-    """Return the nearest word on a side that has one of these parts of speech."""
-    places = range(at - 1, -1, -1) if side == "left" else range(at + 1, len(sentence.forms))
+def find_nearest(sentence: Sentence, word: int, side: str, tags: Iterable[str]) -> int | None:
+    """Return the nearest word on a side of ``word`` that has one of these parts of speech."""
+    places = range(word - 1, -1, -1) if side == "left" else range(word + 1, len(sentence.forms))
     return next((i for i in places if sentence.upos[i] in tags), None)
 
 
 def count_by_offset(sentences: Sequence[Sentence]) -> dict[Key, Count]:
-    """Count what every offset gets right, for every group and direction."""
-    return _baseline(sentences, OFFSETS, _offset)
+    """Count the cases and those that each offset gets right, for each group and direction."""
+    return _count_guesses(sentences, OFFSETS, _shift)
 
 
 SetRule = tuple[str, frozenset[str]]
@@ -93,12 +96,12 @@ def find_set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str],
     Parts of speech are added one by one for as long as another one gets more cases right.
     """
     tags = sorted({upos for sentence in sentences for upos in sentence.upos})
-    asked: dict[Any, list[tuple[Sentence, Question]]] = defaultdict(list)
+    cases_of: dict[Any, list[tuple[Sentence, Question]]] = defaultdict(list)
     for sentence in sentences:
         for question in questions(sentence):
-            asked[question.group, question.direction].append((sentence, question))
+            cases_of[question.group, question.direction].append((sentence, question))
     rules: dict[Any, SetRule] = {}
-    for key, cases in asked.items():
+    for key, cases in cases_of.items():
         best_right = 0
         for side in ("left", "right"):
             chosen: frozenset[str] = frozenset()
@@ -158,7 +161,7 @@ def count_kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tupl
     A case has a choice if two words or more have the gold word's part of speech. The counts are for each base relation,
     direction and head.
     """
-    found: dict[Any, tuple[list[None], list[KindCase]]] = defaultdict(lambda: ([], []))
+    counts: dict[Any, tuple[list[None], list[KindCase]]] = defaultdict(lambda: ([], []))
     for sentence, reading in sentences:
         for number, a in enumerate(reading.attention):
             w = sum_to_words(a, reading.words)
@@ -169,19 +172,19 @@ def count_kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tupl
                 words = [i for i, upos in enumerate(sentence.upos) if upos == tag and i != question.asked]
                 if len(words) < 2:
                     continue
-                cases, of_kind = found[question.group[1], question.direction, number]
+                cases, right_kind = counts[question.group[1], question.direction, number]
                 cases.append(None)
-                pointed = answer(w, question)
-                if sentence.upos[pointed] == tag:
+                choice = answer(w, question)
+                if sentence.upos[choice] == tag:
                     left, right = (
                         find_nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES
                     )
                     chance = len(question.right.intersection(words)) / len(words)
-                    of_kind.append(KindCase(pointed in question.right, left, right, chance))
-    return {key: (len(cases), of_kind) for key, (cases, of_kind) in found.items()}
+                    right_kind.append(KindCase(choice in question.right, left, right, chance))
+    return {key: (len(cases), right_kind) for key, (cases, right_kind) in counts.items()}
 
 
-def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Callable[..., int | None]) -> Any:
+def _count_guesses(sentences: Sequence[Sentence], options: Sequence[Any], guess: Callable[..., int | None]) -> Any:
     counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
     for sentence in sentences:
         for question in questions(sentence):
@@ -202,6 +205,7 @@ def pick_best(counts: dict[Key, Count]) -> dict[tuple[tuple[str, str], str], Cou
 
 
 def uas(sentences: Sequence[tuple[Sentence, Reading]]) -> list[Count]:
+    """Count for each head the dependencies, and those in which one of the two words points to the other."""
     heads = len(sentences[0][1].attention)
     edges = [[0, 0] for _ in range(heads)]
     for sentence, reading in sentences:

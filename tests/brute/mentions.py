@@ -33,15 +33,15 @@ def build_chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
     for sentence in sentences:
         fits = model.words(sentence.forms) is not None
         last = parts[-1]
-        together = [form for s in (*last, sentence) for form in s.forms]
-        if last and (not fits or last[-1].document != sentence.document or model.size(together) > room):
+        joined = [form for s in (*last, sentence) for form in s.forms]
+        if last and (not fits or last[-1].document != sentence.document or model.size(joined) > room):
             parts.append([])
         if fits:
             parts[-1].append(sentence)
-    return [_joined(part) for part in parts if part]
+    return [_join(part) for part in parts if part]
 
 
-def _joined(sentences: Sequence[Sentence]) -> Chunk:
+def _join(sentences: Sequence[Sentence]) -> Chunk:
     chunk = Chunk([], [], [], [], [])
     for s in sentences:
         chunk.mentions.extend((chain, word + len(chunk.forms)) for chain, word in s.mentions)
@@ -60,13 +60,13 @@ class Anaphor(NamedTuple):
 
 
 def anaphors(chunk: Chunk) -> list[Anaphor]:
-    listed = []
+    found = []
     for chain, word in sorted(set(chunk.mentions)):
         right = {w for c, w in chunk.mentions if c == chain and w < word}
         if right:
             candidates = sorted({w for _, w in chunk.mentions if w < word})
-            listed.append(Anaphor(word, _kinds(chunk, word), candidates, right))
-    return listed
+            found.append(Anaphor(word, _kinds(chunk, word), candidates, right))
+    return found
 
 
 def _kinds(chunk: Chunk, word: int) -> list[str]:
@@ -76,22 +76,22 @@ def _kinds(chunk: Chunk, word: int) -> list[str]:
     return ["all", "proper" if chunk.upos[word] == "PROPN" else "nominal"]
 
 
-def count_coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any], Count]:
+def count_coreference(chunks: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any], Count]:
     """Count cases and right answers, by (type, head or name of a baseline)."""
     counts: dict[tuple[str, Any], list[int]] = defaultdict(lambda: [0, 0])
-    for chunk, reading in parts:
-        between = [sum_to_words(a, reading.words) for a in reading.attention]
+    for chunk, reading in chunks:
+        by_word = [sum_to_words(a, reading.words) for a in reading.attention]
         for anaphor in anaphors(chunk):
-            same = [c for c in anaphor.candidates if chunk.forms[c].lower() == chunk.forms[anaphor.word].lower()]
-            guesses: dict[Any, int] = {n: find_best(w[anaphor.word], anaphor.candidates) for n, w in enumerate(between)}
+            same_form = [c for c in anaphor.candidates if chunk.forms[c].lower() == chunk.forms[anaphor.word].lower()]
+            guesses: dict[Any, int] = {n: find_best(w[anaphor.word], anaphor.candidates) for n, w in enumerate(by_word)}
             guesses["nearest"] = anaphor.candidates[-1]
-            guesses["same_form"] = (same or anaphor.candidates)[-1]
+            guesses["same_form"] = (same_form or anaphor.candidates)[-1]
             for kind in anaphor.kinds:
                 if kind == "third_person":
                     guesses["agreement"] = apply_agreement(chunk, anaphor)
-                for who, guess in guesses.items():
-                    counts[kind, who][0] += 1
-                    counts[kind, who][1] += guess in anaphor.right
+                for name, guess in guesses.items():
+                    counts[kind, name][0] += 1
+                    counts[kind, name][1] += guess in anaphor.right
     return {key: (n, right) for key, (n, right) in counts.items()}
 
 
@@ -127,11 +127,11 @@ def count_gap(text: str, model: Model) -> list[Count]:
         reading = model.text(row["Text"])
         if (not a_right and not b_right) or reading is None:
             continue
-        asked, a, b = (
+        pronoun, a, b = (
             _find_last_word(row["Text"], row[k], int(row[f"{k}-offset"]), reading) for k in ("Pronoun", "A", "B")
         )
         for number, weights in enumerate(reading.attention):
-            to_a, to_b = (np.mean([sum(weights[i, j] for j in name) for i in asked]) for name in (a, b))
+            to_a, to_b = (np.mean([sum(weights[i, j] for j in name) for i in pronoun]) for name in (a, b))
             counts[number][0] += 1
             counts[number][1] += a_right if to_a >= to_b else b_right
     return [(n, right) for n, right in counts]

@@ -13,22 +13,22 @@ from tests.brute.statistics import find_best
 
 
 def measure_position(readings: Sequence[Reading]) -> dict[tuple[int, int], tuple[float, float]]:
-    """Compute, by (head, offset), the mass and the share of maxima."""
+    """Compute, by (head, offset), the mean weight, and the share of rows with their maximum, at the offset."""
     shares = {}
     for number in range(len(readings[0].attention)):
         for offset in range(-5, 6):
-            mass, rows, hits, real = 0.0, 0, 0, 0
+            mass, rows, hits, cases = 0.0, 0, 0, 0
             for reading in readings:
                 a, size = reading.attention[number].tolist(), len(reading.words)
-                plain = [j for j in range(size) if not reading.ends[j]]
-                for i in plain:
+                ordinary = [j for j in range(size) if not reading.ends[j]]
+                for i in ordinary:
                     if not 0 <= i + offset < size:
                         continue
                     mass, rows = mass + a[i][i + offset], rows + 1
                     if not reading.ends[i + offset]:
-                        real += 1
-                        hits += find_best(a[i], plain) == i + offset
-            shares[number, offset] = (mass / rows if rows else math.nan, hits / real if real else math.nan)
+                        cases += 1
+                        hits += find_best(a[i], ordinary) == i + offset
+            shares[number, offset] = (mass / rows if rows else math.nan, hits / cases if cases else math.nan)
     return shares
 
 
@@ -51,6 +51,7 @@ def measure_within_word(readings: Sequence[Reading]) -> dict[tuple[int, int], tu
 
 
 def measure_delimiter(readings: Sequence[Reading]) -> list[tuple[float, float, float]]:
+    """Compute each head's mean weight on [CLS], on [SEP] and on punctuation."""
     means = []
     for number in range(len(readings[0].attention)):
         sums, rows = [0.0, 0.0, 0.0], 0
@@ -93,8 +94,8 @@ def measure_distance(readings: Sequence[Reading]) -> dict[tuple[int, int], float
     heads = len(readings[0].attention)
     rows = sum(len(reading.words) for reading in readings)
     means = {}
-    for one in range(heads):
-        others = range(one + 1, heads)
-        totals = sum(_compute_divergence(r.attention[one], r.attention[one + 1 :]).sum(axis=-1) for r in readings)
-        means.update({(one, other): float(totals[at]) / rows for at, other in enumerate(others)})
+    for first in range(heads):
+        others = range(first + 1, heads)
+        totals = sum(_compute_divergence(r.attention[first], r.attention[first + 1 :]).sum(axis=-1) for r in readings)
+        means.update({(first, other): float(totals[i]) / rows for i, other in enumerate(others)})
     return means

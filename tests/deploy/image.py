@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Instruction(NamedTuple):
-    """``stage`` counts from 0; ``text`` is what follows the name."""
+    """An instruction of the Dockerfile; ``stage`` counts from 0, ``text`` follows the name."""
 
     stage: int
     name: str
@@ -19,7 +19,7 @@ class Instruction(NamedTuple):
 
     @property
     def exec_form(self) -> list[str]:
-        """The words of a JSON list; raises ValueError where the instruction is in shell form."""
+        """The words of a JSON list; raises ValueError if the instruction is in shell form."""
         words: list[str] = json.loads(self.text)
         return words
 
@@ -29,12 +29,12 @@ def parse_instructions() -> list[Instruction]:
     text = (ROOT / "Dockerfile").read_text("utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
-    stage, read = -1, []
+    stage, instructions = -1, []
     for line in joined.splitlines():
         name, _, rest = line.partition(" ")
         stage += name == "FROM"
-        read.append(Instruction(stage, name, rest.strip()))
-    return read
+        instructions.append(Instruction(stage, name, rest.strip()))
+    return instructions
 
 
 def list_texts(name: str, stage: int | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The bundled nginx.conf in front of two server processes, with TLS and the sub-path, on ports of this test."""
+"""Run nginx with the bundled nginx.conf before two server processes, with TLS and a base path, on free ports."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class Server:
         return self._log.read_text("utf-8", errors="replace")
 
     def _environment(self) -> dict[str, str]:
-        """Return what compose.yaml sets, with the folders and addresses of this test."""
+        """Return the environment of compose.yaml, with the folders and addresses of this test."""
         outside = {name: value for name, value in os.environ.items() if not name.startswith(("MHA_VIZ_", "STREAMLIT_"))}
-        here = {
+        changes = {
             "HOST": "127.0.0.1",
             "PORT": str(self.port),
             "MHA_VIZ_PROXIES": "127.0.0.1",
@@ -102,7 +102,7 @@ class Server:
             "STREAMLIT_SERVER_COOKIE_SECRET": "one secret for both processes",
             "STREAMLIT_SERVER_HEADLESS": "true",
         }
-        return outside | self._settings | here
+        return outside | self._settings | changes
 
 
 class Stub:
@@ -141,7 +141,7 @@ class Stub:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Nobody listens any more."""
+        """Stop listening."""
         if not self._closed:
             self._closed = True
             self._server.shutdown()
@@ -152,7 +152,7 @@ P = TypeVar("P", Server, Stub)
 
 
 class Site(Generic[P]):
-    """``with Site(folder, one, two) as site``: ``site.url`` answers, by either of ``site.servers``."""
+    """nginx before two servers: ``with Site(folder, one, two) as site`` serves both at ``site.url``."""
 
     def __init__(self, folder: Path, *servers: P) -> None:
         self._folder = folder
@@ -180,8 +180,8 @@ class Site(Generic[P]):
         settings = self._folder / "nginx.conf"
         settings.write_text(self.nginx_settings(), "utf-8")
         with (self._folder / "stdout.log").open("wb") as out, (self._folder / "stderr.log").open("wb") as errors:
-            who = "user root; " if os.geteuid() == 0 else ""  # its workers must reach this test's private folder
-            command = [program, "-c", str(settings), "-g", f"{who}daemon off;"]
+            user = "user root; " if os.geteuid() == 0 else ""  # nginx's workers read this test's private folder
+            command = [program, "-c", str(settings), "-g", f"{user}daemon off;"]
             nginx = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
         ends.callback(nginx.wait, 15)
         ends.callback(nginx.terminate)
@@ -190,7 +190,7 @@ class Site(Generic[P]):
     def nginx_settings(self) -> str:
         """Return the bundled file with only the ports and folders of this test changed."""
         text = (ROOT / "deploy" / "nginx.conf").read_text("utf-8")
-        for shipped, here in {
+        for bundled, local in {
             "server one:8501;": f"server 127.0.0.1:{self.servers['one'].port};",
             "server two:8501;": f"server 127.0.0.1:{self.servers['two'].port};",
             "listen 80;": f"listen 127.0.0.1:{self.plain_port};",
@@ -201,14 +201,14 @@ class Site(Generic[P]):
             "/dev/stdout": str(self._folder / "access.log"),
             "/dev/stderr": str(self._folder / "error.log"),
         }.items():
-            assert shipped in text, shipped
-            text = text.replace(shipped, here)
+            assert bundled in text, bundled
+            text = text.replace(bundled, local)
         return text
 
-    def logged(self, path: str, times: int = 1) -> str:
+    def wait_for_log(self, path: str, times: int = 1) -> str:
         """Return everything that nginx wrote, once it has ``times`` lines for ``path``.
 
-        It writes a line only after the answer has gone.
+        nginx writes a line only after it has sent the answer.
         """
         wait_for(lambda: self.nginx_log().count(f' {path}"') >= times, f"The log lacks {path}.")
         return self.nginx_log()
@@ -229,7 +229,7 @@ class Site(Generic[P]):
             return Answer(answer.status, answer.headers, answer.read())
 
     def put(self, channel: ssl.SSLSocket, path: str, size: int) -> None:
-        """Begin to send a body of ``size`` bytes, as the browser that ``one`` serves."""
+        """Begin to send a body of ``size`` bytes, with the cookie of a browser that the server ``one`` serves."""
         head = f"PUT {path} HTTP/1.1\r\nHost: {HOST}\r\nCookie: mha_process=one\r\nContent-Length: {size}\r\n\r\n"
         channel.sendall(head.encode())
 
@@ -238,7 +238,7 @@ class Site(Generic[P]):
         return self.handshake(ssl.create_default_context(cafile=str(self._folder / "fullchain.pem")), source=source)
 
     def handshake(self, context: ssl.SSLContext, name: str = HOST, source: str = "127.0.0.1") -> ssl.SSLSocket:
-        """Return an encrypted connection that asks for ``name``. Raises ssl.SSLError where nobody answers to it."""
+        """Return an encrypted connection that asks for ``name``. Raises ssl.SSLError if the site has another name."""
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE, source_address=(source, 0))
         return context.wrap_socket(plain, server_hostname=name)
 

@@ -73,7 +73,7 @@ def test_the_cookie_moves_with_the_websocket_alone(site: Site[Stub]) -> None:
 def test_newcomers_reach_the_process_that_is_left(site: Site[Stub]) -> None:
     site.servers["two"].close()
     assert {site.ask(f"{BASE}/roles?text=secret").body for _ in range(TRIES)} == {b"one"}
-    assert "secret" not in site.logged(f"{BASE}/roles", TRIES)
+    assert "secret" not in site.wait_for_log(f"{BASE}/roles", TRIES)
     site.servers["one"].status = 503
     assert {site.ask(f"{BASE}/roles").status for _ in range(TRIES)} == {503}, "full and dead: the full one's word"
 
@@ -82,15 +82,15 @@ def test_without_any_process_nothing_is_logged_of_what_was_asked(site: Site[Stub
     for stub in site.servers.values():
         stub.close()
     assert site.ask(f"{BASE}/?text=secret", Referer="https://heads.example.org/heads/?text=secret").status == 502
-    assert "secret" not in site.logged(f"{BASE}/")
+    assert "secret" not in site.wait_for_log(f"{BASE}/")
     assert f'"GET {BASE}/" 502' in site.nginx_log()
 
 
 def test_no_path_that_is_a_secret_is_logged(site: Site[Stub]) -> None:
     for path in ("media/secret.svg", "_stcore/upload_file/secret/file", "%5fstcore/upload_file/secret/file"):
         assert site.ask(f"{BASE}/{path}").status == 200
-    site.logged(f"{BASE}/media/...")
-    assert "secret" not in site.logged(f"{BASE}/_stcore/upload_file/...", 2)
+    site.wait_for_log(f"{BASE}/media/...")
+    assert "secret" not in site.wait_for_log(f"{BASE}/_stcore/upload_file/...", 2)
 
 
 def test_the_shipped_file_is_good_after_what_its_header_says(site: Site[Stub], tmp_path: Path) -> None:

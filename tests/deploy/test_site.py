@@ -263,7 +263,7 @@ def test_a_view_comes_back_when_its_process_is_killed(site: Site[Server], come: 
 
 def returned(guest: Guest, view: dict[str, str]) -> None:
     """The text, the head and the controls are as they were."""
-    guest.drawn()
+    guest.wait_until_drawn()
     expect(guest.field).to_have_value(view["text"])
     expect(guest.title).to_have_text("L2H5 (3-6)")
     drawn = guest.page.locator("summary", has_text="Drawing")

@@ -95,14 +95,14 @@ def make_panels() -> list[Panel]:
     first = reading()
     tokens = list(first.text.tokens)
     tokens[7] = replace(tokens[7], text="dream")
-    again = TokenizedText(TEXT.replace("sleep", "dream"), PAIR, tuple(tokens))
-    turned = Attention("made", "", again, first.weights[:, ::-1, ::-1].copy())
+    other_text = TokenizedText(TEXT.replace("sleep", "dream"), PAIR, tuple(tokens))
+    reversed_heads = Attention("made", "", other_text, first.weights[:, ::-1, ::-1].copy())
     spans = [(0, 3), (4, 7), (8, 13)]
     pieces = [Piece("[CLS]", 0, 0, None, 0), *(Piece(PAIR[s:e], s, e, i, 0) for i, (s, e) in enumerate(spans))]
     short = np.round(np.random.default_rng(8).dirichlet(np.full(4, 0.5), (1, 3, 4)), 4)
     short[..., 0] += 1 - short.sum(axis=-1)
-    alone = Attention("made", "", build_text(PAIR, "", pieces), np.round(short, 4).astype(np.float32))
-    return [Panel(first, HEADS[0]), Panel(turned, HEADS[1]), Panel(alone, HEADS[0])]
+    shorter = Attention("made", "", build_text(PAIR, "", pieces), np.round(short, 4).astype(np.float32))
+    return [Panel(first, HEADS[0]), Panel(reversed_heads, HEADS[1]), Panel(shorter, HEADS[0])]
 
 
 def build_file() -> dict[str, Any]:
@@ -115,30 +115,30 @@ def build_file() -> dict[str, Any]:
     with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut_text", plain_cut):
         cases = {name: draw_view(attention, view, LIGHT) for name, view in VIEWS.items()}
         signed_cases = {name: draw_view(make_signed_reading(), view, GREY) for name, view in WITH_SIGNS.items()}
-        many = {
+        crowded_cases = {
             name: {"view": asdict(view), "links": _links(make_crowded_reading(), view, LIGHT)}
             for name, view in CROWDED.items()
         }
-        beside = {name: draw_panel_marks(*settings) for name, settings in TOGETHER.items()}
+        together = {name: draw_panel_marks(*settings) for name, settings in TOGETHER.items()}
     panels = base64.b64encode(pack_comparison(make_panels())).decode()
     return {
         "width": WIDTH,
         "open": [h.head for h in HEADS],
         "theme": LIGHT._asdict(),
-        "grey": GREY._asdict(),  # of the numbers with a sign, whose cells carry a minus there
+        "grey": GREY._asdict(),  # for signed numbers, whose cells have a minus in this theme
         "reading": _reading(attention),
-        "crowded": {"reading": _reading(make_crowded_reading()), "cases": many},
+        "crowded": {"reading": _reading(make_crowded_reading()), "cases": crowded_cases},
         "cases": cases,
         "signed": {"matrices": _list_weights(make_signed_reading()), "cases": signed_cases},
         "panels": panels,
         "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in make_panels()],  # before packing
-        "together": beside,
+        "together": together,
         "labelled": [[cell, _labels_at(cell)] for cell in CELLS],
     }
 
 
 def _labels_at(cell: float) -> list[object]:
-    """Return the size of labels beside cells of this size, which of them are written, and the note on that."""
+    """Return the size of labels for this size of cells, their step, and the note on missing ones."""
     layout = HeatmapLayout(cell, 96, 96, 96 + 100 * cell, 96 + 100 * cell)
     axis = tuple(Unit(str(i), (i,), False, 0) for i in range(100))
     notes = note_missing_labels(layout, (96, 96), [Axes(axis, axis)])
@@ -179,9 +179,9 @@ def plain_cut(text: str, size: float, room: float, weight: int = 400) -> str:
 def draw_view(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
     """Return the marks of one view."""
     axes = list_units(attention, view)
-    held = find_focus(axes, view)
+    focus = find_focus(axes, view)
     part = build_block(attention, HEADS[0], view, axes)
-    matrix = Matrix(colour_cells(part, view.scale, theme), axes, held, part.w if part.signed else None)
+    matrix = Matrix(colour_cells(part, view.scale, theme), axes, focus, part.w if part.signed else None)
     heat, _ = draw_matrix(matrix, WIDTH, theme, max_cell=44)
     parts = [[build_block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
     columns = [*map(str, range(attention.heads))]
@@ -205,12 +205,12 @@ def _links(attention: Attention, view: View, theme: Theme) -> list[dict[str, Any
 def draw_panel_marks(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:
     """Return the marks of three panels, and of the difference of two of them."""
     panels = make_panels()
-    held = find_pins(panels, view, pin_of, diff)
+    pins = find_pins(panels, view, pin_of, diff)
     case: dict[str, Any] = {"view": asdict(view), "at": pin_of, "diff": diff}
-    for kind, above in (("heatmap", 0), ("links", 2)):  # the names of the columns are outside the canvas
-        drawings = draw_panels(panels, held, view, kind, WIDTH, LIGHT, max_cell=44)  # type: ignore[arg-type]
+    for kind, skipped in (("heatmap", 0), ("links", 2)):  # the names of the columns are outside the canvas
+        drawings = draw_panels(panels, pins, view, kind, WIDTH, LIGHT, max_cell=44)  # type: ignore[arg-type]
         down = -TOP if kind == "links" else 0
-        case[kind] = [[as_dict(m) for m in shift_marks(drawing.marks[above:], 0, down)] for drawing in drawings]
+        case[kind] = [[as_dict(m) for m in shift_marks(drawing.marks[skipped:], 0, down)] for drawing in drawings]
     if diff is not None:
         two = [panels[i] for i in diff]
         subtracted = compute_difference(two[0], two[1], view)
@@ -226,14 +226,14 @@ def as_dict(mark: Mark) -> dict[str, Any]:
     if isinstance(mark, CellPicture):
         place = {"x": mark.x, "y": mark.y, "width": mark.width, "height": mark.height}
         colours = [["#" + bytes(c).hex() for c in row] for row in mark.pixels.tolist()]
-        return {"mark": "cells", **_rounded(place), "colours": colours}
+        return {"mark": "cells", **_round(place), "colours": colours}
     kind = {Text: "text", Curve: "curve", Rect: "rect"}[type(mark)]
-    return {"mark": kind, **_rounded(asdict(mark))}
+    return {"mark": kind, **_round(asdict(mark))}
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _rounded(inside) for name, inside in value.items()}
+        return {name: _round(inside) for name, inside in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(inside) for inside in value]
+        return [_round(inside) for inside in value]
     return round(float(value), 6) if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -4,18 +4,18 @@ import test, { beforeEach, mock } from "node:test";
 import { LinkFollower, bringIntoView } from "../../mha_viz/browser/scheme/arrival.js";
 import { HeadLinks } from "../../mha_viz/browser/scheme/links.js";
 
-const actions = [];
-let drawn = {}; // elements by the first part of their selector
-let sizes = []; // active observers
+const actions = []; // the name of an element alone: it was scrolled into view
+let elements = {}; // by the first part of their selector
+let observers = []; // active observers
 
 beforeEach(() => {
   actions.length = 0;
-  drawn = {};
-  sizes = [];
+  elements = {};
+  observers = [];
   globalThis.window = new EventTarget();
   globalThis.location = { pathname: "/about", search: "" };
   globalThis.document = Object.assign(new EventTarget(), {
-    querySelector: (selector) => drawn[selector.split(" ")[0]] ?? null,
+    querySelector: (selector) => elements[selector.split(" ")[0]] ?? null,
   });
 });
 
@@ -25,13 +25,13 @@ globalThis.ResizeObserver = class {
     this.onResize = onResize;
   }
   observe() {
-    sizes.push(this);
+    observers.push(this);
   }
   disconnect() {
-    sizes = sizes.filter((observer) => observer !== this);
+    observers = observers.filter((observer) => observer !== this);
   }
 };
-const title = (name) => ({
+const makeElement = (name) => ({
   isConnected: true,
   focus: () => actions.push(`focus on ${name}`),
   scrollIntoView: () => actions.push(name),
@@ -45,34 +45,34 @@ test("a link target stays in view until the user acts or it is removed", () => {
     (element) => (element.isConnected = false),
   ]) {
     actions.length = 0;
-    const card = title("a card");
+    const card = makeElement("a card");
     bringIntoView(card);
-    sizes.forEach((size) => size.onResize());
+    observers.forEach((observer) => observer.onResize());
     assert.deepEqual(actions, ["focus on a card", "a card", "a card"]);
     end(card);
-    sizes.forEach((size) => size.onResize());
+    observers.forEach((observer) => observer.onResize());
     assert.equal(actions.length, 3);
-    assert.deepEqual(sizes, []);
+    assert.deepEqual(observers, []);
   }
 });
 
 test("a link target stays in view until the page's run ends", () => {
-  drawn[".stApp[data-test-script-state=running]"] = "the page";
-  bringIntoView(title("a card"));
+  elements[".stApp[data-test-script-state=running]"] = "the page";
+  bringIntoView(makeElement("a card"));
   mock.timers.tick(60_000);
-  assert.equal(sizes.length, 1);
-  drawn = {};
+  assert.equal(observers.length, 1);
+  elements = {};
   mock.timers.tick(60_000);
-  assert.deepEqual(sizes, []);
+  assert.deepEqual(observers, []);
 });
 
 test("each link from the server is followed once", () => {
   const follower = new LinkFollower();
-  drawn[".st-key-leaving"] = link();
+  elements[".st-key-leaving"] = link();
   follower.follow();
   follower.follow();
   assert.deepEqual(actions, ["followed"]);
-  drawn[".st-key-leaving"] = link();
+  elements[".st-key-leaving"] = link();
   follower.follow();
   assert.deepEqual(actions, ["followed", "followed"]);
 });
@@ -81,7 +81,7 @@ test("lost link parameters are restored once, unless the user acts first", () =>
   globalThis.PopStateEvent = Event;
   globalThis.history = { state: 7, replaceState: (state, _, search) => actions.push(`${state} ${search}`) };
   window.addEventListener("popstate", () => actions.push("read"));
-  for (const [linkSearch, come, hasUserActed, expected] of [
+  for (const [linkSearch, currentSearch, hasUserActed, expected] of [
     ["?head=L3H1", "", false, ["followed", "7 ?head=L3H1", "read"]],
     ["?head=L3H1", "?head=L3H1", false, ["followed"]],
     ["?head=L3H1", "?head=L1H1", false, ["followed"]], // the page has other parameters by now
@@ -92,12 +92,12 @@ test("lost link parameters are restored once, unless the user acts first", () =>
     globalThis.location = { pathname: "/about", search: "" };
     globalThis.document.body = globalThis.document.activeElement = { closest: () => null };
     const follower = new LinkFollower();
-    drawn[".st-key-leaving"] = link(linkSearch);
+    elements[".st-key-leaving"] = link(linkSearch);
     follower.follow();
-    drawn = {};
+    elements = {};
     follower.follow(); // still on the previous page
     if (hasUserActed) document.dispatchEvent(new Event("keydown"));
-    globalThis.location = { pathname: "/", search: come };
+    globalThis.location = { pathname: "/", search: currentSearch };
     follower.follow();
     follower.follow();
     assert.deepEqual(actions, expected);
@@ -107,10 +107,10 @@ test("lost link parameters are restored once, unless the user acts first", () =>
 test("after following a link, the focus moves to the heading, unless the user acts first", () => {
   const follower = new LinkFollower();
   document.body = document.activeElement = {};
-  drawn[".st-key-leaving"] = link();
-  drawn["h1.mha-heading"] = title("the heading");
+  elements[".st-key-leaving"] = link();
+  elements["h1.mha-heading"] = makeElement("the heading");
   follower.follow();
-  delete drawn[".st-key-leaving"];
+  delete elements[".st-key-leaving"];
   follower.follow();
   assert.deepEqual(actions, ["followed"], "still on the previous page");
   globalThis.location = { pathname: "/" };
@@ -134,13 +134,13 @@ test("a click on a table row scrolls to the new card, not to the previous one", 
   };
   const links = new HeadLinks();
   links.watch(() => {});
-  drawn[".st-key-head_card"] = { ...title("the old card"), textContent: "L0H2 (1-3)" };
+  elements[".st-key-head_card"] = { ...makeElement("the old card"), textContent: "L0H2 (1-3)" };
   const click = new Event("click");
   Object.defineProperty(click, "target", { value: new Element() });
   document.dispatchEvent(click);
   links.arrive();
   assert.deepEqual(actions, []);
-  drawn[".st-key-head_card"] = { ...title("its card"), textContent: "L0H3 (1-4)" };
+  elements[".st-key-head_card"] = { ...makeElement("its card"), textContent: "L0H3 (1-4)" };
   links.arrive();
   assert.deepEqual(actions, ["focus on its card", "its card"]);
 });
@@ -155,9 +155,9 @@ test("a requested card gets the focus however late it appears, unless the user a
   const links = new HeadLinks();
   links.watch(() => {});
   const [showCard, click] = [
-    () => (drawn[".st-key-head_card"] = { ...title("its card"), textContent: "L0H2 (1-3)" }),
+    () => (elements[".st-key-head_card"] = { ...makeElement("its card"), textContent: "L0H2 (1-3)" }),
     () => {
-      drawn = {};
+      elements = {};
       actions.length = 0;
       const event = Object.assign(new Event("click"), { ctrlKey: false });
       Object.defineProperty(event, "target", { value: new Element() });

@@ -16,19 +16,19 @@ before(() => {
   };
 });
 
-const lineOf = (side, share) => {
+const drawCurve = (side, share) => {
   const [group] = drawPath({ from: 1, to: 9, side, share }, reading, layout);
   return group.children[1].attributes;
 };
 
 test("an arrow starts at the centre of its first head; its share sets its width", () => {
-  const { d, "stroke-width": width } = lineOf("key", 0.5);
+  const { d, "stroke-width": width } = drawCurve("key", 0.5);
   assert.match(d, /^M52\.0 32\.0Q/);
   assert.equal(width, "5.5");
-  assert.ok(+lineOf("key", 0.1)["stroke-width"] < +width);
+  assert.ok(+drawCurve("key", 0.1)["stroke-width"] < +width);
 });
 
 test("arrows to queries and to keys bend to opposite sides", () => {
-  const bendX = (side) => +/Q([\d.-]+)/.exec(lineOf(side, 0.2).d)[1];
+  const bendX = (side) => +/Q([\d.-]+)/.exec(drawCurve(side, 0.2).d)[1];
   assert.ok(Math.sign(bendX("key") - 52) === -Math.sign(bendX("query") - 52));
 });

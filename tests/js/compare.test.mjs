@@ -23,7 +23,7 @@ import {
 } from "../../mha_viz/browser/compare/together.js";
 import { describeScale } from "../../mha_viz/browser/words.js";
 import { formatSigned } from "../../mha_viz/browser/numerals.js";
-import { makeRandom, matrix, makePacket } from "./made.mjs";
+import { makeRandom, matrix, makePacket } from "./readings.mjs";
 
 const START = getDefaults("compare");
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });
@@ -78,9 +78,9 @@ function makeReading(
   };
 }
 
-// Make panels as unpackPanels returns them: one for each [reading number, head].
-function setOf(readings, panels, { aligned = {}, place = aligned } = {}) {
-  const table = (of) => readings.map((_, i) => readings.map((__, j) => of[`${i}-${j}`] ?? null));
+// Make a set as unpackPanels returns it, with a panel for each [reading number, head].
+function makeSet(readings, panels, { aligned = {}, place = aligned } = {}) {
+  const table = (rows) => readings.map((_, i) => readings.map((__, j) => rows[`${i}-${j}`] ?? null));
   const unpackedReadings = readings.map((reading) => {
     const wordOf = [];
     reading.groups.forEach((tokens, word) =>
@@ -100,15 +100,15 @@ function setOf(readings, panels, { aligned = {}, place = aligned } = {}) {
 }
 
 const makeRange = (n) => Array.from({ length: n }, (_, i) => i);
-const tired = () => makeReading([["it"], ["was"], ["tired"]]);
-const wide = () => makeReading([["it"], ["was"], ["wide"]]);
-const twins = (
+const makeTiredReading = () => makeReading([["it"], ["was"], ["tired"]]);
+const makeWideReading = () => makeReading([["it"], ["was"], ["wide"]]);
+const makeTwoPanels = (
   panels = [
     [0, 0],
     [1, 0],
   ],
 ) =>
-  setOf([tired(), wide()], panels, {
+  makeSet([makeTiredReading(), makeWideReading()], panels, {
     aligned: { "0-1": [0, 1, 2, null, 4], "1-0": [0, 1, 2, null, 4] },
     place: { "0-1": makeRange(5), "1-0": makeRange(5) },
   });
@@ -125,7 +125,7 @@ test("consecutive readings are unpacked at any byte offset", () => {
       [header, 0],
       [one, header.length],
       [two, header.length + one.length],
-    ].forEach(([part, at]) => bytes.set(part, shift + at));
+    ].forEach(([part, offset]) => bytes.set(part, shift + offset));
     const set = unpackPanels(bytes.subarray(shift));
     assert.deepEqual(
       set.readings.map((r) => [...r.matrices]),
@@ -135,19 +135,19 @@ test("consecutive readings are unpacked at any byte offset", () => {
 });
 
 test("a panel is named after its head", () => {
-  const set = setOf([tired()], [[0, 4]]);
+  const set = makeSet([makeTiredReading()], [[0, 4]]);
   assert.deepEqual(namePanel(set, 0), { name: "L1H1", paper: "2-2" });
 });
 
 test("a rollout panel is named after its layer; its address names the map", () => {
-  const set = setOf([{ ...tired(), heads: 1, quantity: "rollout" }], [[0, 1]]);
+  const set = makeSet([{ ...makeTiredReading(), heads: 1, quantity: "rollout" }], [[0, 1]]);
   assert.deepEqual(namePanel(set, 0), { name: "layer 1", paper: "2" });
 });
 
 // ---- The address ------------------------------------------------------------------------------------------
 
 test("an empty address gives the defaults, and defaults are left out of the address", () => {
-  const set = twins();
+  const set = makeTwoPanels();
   assert.deepEqual(parsePanelsView(query(""), set), view());
   assert.deepEqual(new Set(Object.values(encodePanelsView(view(), set))), new Set([null]));
   for (const name of ["unit", "special", "links", "scale"])
@@ -155,23 +155,23 @@ test("an empty address gives the defaults, and defaults are left out of the addr
 });
 
 test("a long text initially shows the strongest links on one scale", () => {
-  const set = setOf(
-    [tired(), makeReading(Array.from({ length: 40 }, () => ["it"]))],
+  const set = makeSet(
+    [makeTiredReading(), makeReading(Array.from({ length: 40 }, () => ["it"]))],
     [
       [0, 0],
       [1, 0],
     ],
   );
-  const first = { special: "hide", links: "top3", scale: "head" };
-  assert.deepEqual(parsePanelsView(query(""), set), view(first));
+  const initial = { special: "hide", links: "top3", scale: "head" };
+  assert.deepEqual(parsePanelsView(query(""), set), view(initial));
   assert.deepEqual(parsePanelsView(query("scale=row"), set).scale, "head");
   const { special, links, scale } = encodePanelsView(view(), set);
-  assert.deepEqual([special, links, scale], ["keep", "all", "fixed"], "all that is shown is in the address");
-  assert.deepEqual(new Set(Object.values(encodePanelsView(view(first), set))), new Set([null]));
+  assert.deepEqual([special, links, scale], ["keep", "all", "fixed"], "changed settings are in the address");
+  assert.deepEqual(new Set(Object.values(encodePanelsView(view(initial), set))), new Set([null]));
 });
 
 test("panels can open with a difference; the address says when it is closed", () => {
-  const set = { ...twins(), start: { diff: "0-1" } };
+  const set = { ...makeTwoPanels(), start: { diff: "0-1" } };
   assert.deepEqual(parsePanelsView(query(""), set).diff, [0, 1]);
   assert.deepEqual(parsePanelsView(query("diff=1-0"), set).diff, [1, 0]);
   assert.equal(parsePanelsView(query("diff=none"), set).diff, null);
@@ -193,8 +193,8 @@ test("panels can open with a difference; the address says when it is closed", ()
 });
 
 test("every possible view survives a round trip through the address", () => {
-  const set = setOf(
-    [tired(), wide()],
+  const set = makeSet(
+    [makeTiredReading(), makeWideReading()],
     [
       [0, 0],
       [1, 0],
@@ -203,25 +203,25 @@ test("every possible view survives a round trip through the address", () => {
     ],
   );
   const random = makeRandom(7);
-  const of = (list) => list[Math.floor(random() * list.length)];
+  const pick = (list) => list[Math.floor(random() * list.length)];
   for (let i = 0; i < 300; i++) {
-    const made = view({
-      as: of(["heatmap", "links"]),
-      unit: of(["words", "pieces"]),
-      special: of(["keep", "hide", "rescale"]),
-      links: of(["all", "top3", "top10", "min0.05", "mass0.90"]),
-      scale: of(["fixed", "head", "log"]),
-      diff: of([null, [0, 1], [3, 2]]),
-      pin: of([null, { at: 0, query: 1, key: null }, { at: 3, query: 0, key: 4 }]),
+    const shown = view({
+      as: pick(["heatmap", "links"]),
+      unit: pick(["words", "pieces"]),
+      special: pick(["keep", "hide", "rescale"]),
+      links: pick(["all", "top3", "top10", "min0.05", "mass0.90"]),
+      scale: pick(["fixed", "head", "log"]),
+      diff: pick([null, [0, 1], [3, 2]]),
+      pin: pick([null, { at: 0, query: 1, key: null }, { at: 3, query: 0, key: 4 }]),
     });
-    const said = Object.entries(encodePanelsView(made, set)).filter(([, value]) => value !== null);
-    assert.deepEqual(parsePanelsView(query(said), set), made);
+    const address = Object.entries(encodePanelsView(shown, set)).filter(([, value]) => value !== null);
+    assert.deepEqual(parsePanelsView(query(address), set), shown);
   }
 });
 
 test("invalid values in the address are ignored", () => {
-  const set = twins();
-  for (const odd of [
+  const set = makeTwoPanels();
+  for (const invalid of [
     "scale=row",
     "scale=FIXED",
     "as=graph",
@@ -243,7 +243,7 @@ test("invalid values in the address are ignored", () => {
     "diff=%F0",
     "pin=q٣",
   ])
-    assert.deepEqual(parsePanelsView(query(odd), set), view(), odd);
+    assert.deepEqual(parsePanelsView(query(invalid), set), view(), invalid);
   assert.deepEqual(
     parsePanelsView(query("as=links&as=heatmap&diff=0-1&diff=1-0"), set),
     view({ diff: [1, 0] }),
@@ -252,25 +252,25 @@ test("invalid values in the address are ignored", () => {
 });
 
 test("a pin without a panel belongs to the first one", () => {
-  assert.deepEqual(parsePanelsView(query("pin=q2k1"), twins()).pin, { at: 0, query: 2, key: 1 });
-  assert.equal(encodePanelsView(view({ pin: { at: 0, query: 2, key: 1 } }), twins()).at, null);
+  assert.deepEqual(parsePanelsView(query("pin=q2k1"), makeTwoPanels()).pin, { at: 0, query: 2, key: 1 });
+  assert.equal(encodePanelsView(view({ pin: { at: 0, query: 2, key: 1 } }), makeTwoPanels()).at, null);
 });
 
 // ---- Changes of the compared heads ------------------------------------------------------------------------
 
 test("panel numbers are updated after every kind of edit", () => {
-  const after = (edit, list) => {
-    const rest = [...list];
-    if (edit.action === "remove") rest.splice(edit.index, 1);
-    if (edit.action === "duplicate") rest.splice(edit.index + 1, 0, "copy");
-    if (edit.action === "move") rest.splice(edit.to, 0, ...rest.splice(edit.index, 1));
-    return rest;
+  const applyEdit = (edit, list) => {
+    const edited = [...list];
+    if (edit.action === "remove") edited.splice(edit.index, 1);
+    if (edit.action === "duplicate") edited.splice(edit.index + 1, 0, "copy");
+    if (edit.action === "move") edited.splice(edit.to, 0, ...edited.splice(edit.index, 1));
+    return edited;
   };
   const list = ["a", "b", "c", "d", "e"];
   for (const action of ["remove", "duplicate", "move", "rename"]) {
     for (let index = 0; index < 5; index++) {
       for (let to = 0; to < 5; to++) {
-        const moved = after({ action, index, to }, list);
+        const moved = applyEdit({ action, index, to }, list);
         list.forEach((name, panel) => {
           const place = updatePlace({ action, index, to }, panel);
           assert.equal(
@@ -300,11 +300,11 @@ test("the difference and the pin follow their panels, and disappear with a remov
   });
 });
 
-test("an edit contains the address with which the panels open after it", () => {
+test("an edit contains the address of the panels that it results in", () => {
   const long = makeReading(Array.from({ length: 40 }, () => ["it"]));
   const set = (...readings) => ({
-    ...setOf(
-      [tired(), wide(), long],
+    ...makeSet(
+      [makeTiredReading(), makeWideReading(), long],
       readings.map((reading) => [reading, 0]),
     ),
     editable: true,
@@ -314,28 +314,28 @@ test("an edit contains the address with which the panels open after it", () => {
       [null, null, "pieces"],
     ],
   });
-  const told = (panels, action, index, fields = {}) =>
+  const encodeAfterEdit = (panels, action, index, fields = {}) =>
     encodePanelsView(view(fields), updateOpening({ action, index, to: 0 }, panels));
-  assert.equal(told(set(0, 1), "remove", 0).diff, null, "one panel has no difference that could be closed");
-  assert.equal(told(set(0), "duplicate", 0).diff, "none");
-  assert.equal(told(set(0, 1), "duplicate", 0).diff, null);
-  assert.equal(told(set(0, 1), "move", 1).diff, "none");
-  assert.equal(told(set(0, 1, 1), "remove", 2).diff, "none");
-  assert.equal(told(set(0, 1, 2), "remove", 0).diff, null, "these cannot be subtracted");
+  assert.equal(encodeAfterEdit(set(0, 1), "remove", 0).diff, null, "one panel has no difference that could be closed");
+  assert.equal(encodeAfterEdit(set(0), "duplicate", 0).diff, "none");
+  assert.equal(encodeAfterEdit(set(0, 1), "duplicate", 0).diff, null);
+  assert.equal(encodeAfterEdit(set(0, 1), "move", 1).diff, "none");
+  assert.equal(encodeAfterEdit(set(0, 1, 1), "remove", 2).diff, "none");
+  assert.equal(encodeAfterEdit(set(0, 1, 2), "remove", 0).diff, null, "these cannot be subtracted");
   const strongest = { special: "hide", links: "top3", scale: "head" };
-  const { special, links, scale } = told(set(0, 2), "remove", 1, strongest);
+  const { special, links, scale } = encodeAfterEdit(set(0, 2), "remove", 1, strongest);
   assert.deepEqual({ special, links, scale }, strongest, "without the long text these are no longer the defaults");
-  assert.equal(told(set(0, 2), "remove", 0, strongest).special, null);
-  const made = { ...set(0, 1), editable: false, start: { diff: "0-1" } };
-  assert.equal(told(made, "pin", 0).diff, "none", "to add a panel to the compared heads leaves these as they are");
+  assert.equal(encodeAfterEdit(set(0, 2), "remove", 0, strongest).special, null);
+  const fixed = { ...set(0, 1), editable: false, start: { diff: "0-1" } };
+  assert.equal(encodeAfterEdit(fixed, "pin", 0).diff, "none", "adding to My heads changes no panel");
 });
 
-// ---- What corresponds -------------------------------------------------------------------------------------
+// ---- Correspondence -------------------------------------------------------------------------------------
 
-const met = (set, i, j, v) => {
+const listCounterparts = (set, i, j, v) => {
   const [ours, theirs] = [i, j].map((k) => computeTextUnits(set.readings[k], v));
-  return findCounterparts(set, i, j, ours, theirs).map((found, at) => [
-    ours[at].text,
+  return findCounterparts(set, i, j, ours, theirs).map((found, index) => [
+    ours[index].text,
     found && texts(theirs.slice(found[0], found[0] + found[1])),
   ]);
 };
@@ -349,7 +349,7 @@ test("one text, two tokenizers: tokens correspond if they cover the same charact
     ],
     { special: ["<s>", "</s>"] },
   );
-  const set = setOf(
+  const set = makeSet(
     [one, other],
     [
       [0, 0],
@@ -357,7 +357,7 @@ test("one text, two tokenizers: tokens correspond if they cover the same charact
     ],
     { aligned: { "0-1": makeRange(4), "1-0": makeRange(4) } },
   );
-  assert.deepEqual(met(set, 0, 1, view({ unit: "pieces" })), [
+  assert.deepEqual(listCounterparts(set, 0, 1, view({ unit: "pieces" })), [
     ["[CLS]", ["<s>"]],
     ["didn", ["did", "n't"]],
     ["'", ["n't"]],
@@ -365,9 +365,9 @@ test("one text, two tokenizers: tokens correspond if they cover the same charact
     ["sleep", ["sl", "eep"]],
     ["[SEP]", ["</s>"]],
   ]);
-  assert.deepEqual(met(set, 1, 0, view({ unit: "pieces" }))[2], ["n't", ["didn", "'", "t"]]);
-  assert.deepEqual(met(set, 0, 1, view())[1], ["didn't", ["didn't"]]);
-  assert.deepEqual(met(set, 0, 1, view({ special: "hide" })), [
+  assert.deepEqual(listCounterparts(set, 1, 0, view({ unit: "pieces" }))[2], ["n't", ["didn", "'", "t"]]);
+  assert.deepEqual(listCounterparts(set, 0, 1, view())[1], ["didn't", ["didn't"]]);
+  assert.deepEqual(listCounterparts(set, 0, 1, view({ special: "hide" })), [
     ["didn't", ["didn't"]],
     ["sleep", ["sleep"]],
   ]);
@@ -375,7 +375,7 @@ test("one text, two tokenizers: tokens correspond if they cover the same charact
 
 test("a special token that the other reading lacks has no counterpart", () => {
   const bare = makeReading([["it"]], { special: [null, null] });
-  const set = setOf(
+  const set = makeSet(
     [makeReading([["it"]]), bare],
     [
       [0, 0],
@@ -383,7 +383,7 @@ test("a special token that the other reading lacks has no counterpart", () => {
     ],
     { aligned: { "0-1": [null, 0, null], "1-0": [1] } },
   );
-  assert.deepEqual(met(set, 0, 1, view()), [
+  assert.deepEqual(listCounterparts(set, 0, 1, view()), [
     ["[CLS]", null],
     ["it", ["it"]],
     ["[SEP]", null],
@@ -393,7 +393,7 @@ test("a special token that the other reading lacks has no counterpart", () => {
 test("two texts: equal words correspond, token by token if split alike; other words do not", () => {
   const one = makeReading([["ti", "red"], ["dogs"], ["bark", "ed"]]);
   const other = makeReading([["Ti", "red"], ["cats"], ["bar", "k", "ed"]]);
-  const set = setOf(
+  const set = makeSet(
     [one, other],
     [
       [0, 0],
@@ -401,7 +401,7 @@ test("two texts: equal words correspond, token by token if split alike; other wo
     ],
     { aligned: { "0-1": [0, 1, null, 3, 4], "1-0": [0, 1, null, 3, 4] } },
   );
-  assert.deepEqual(met(set, 0, 1, view({ unit: "pieces" })), [
+  assert.deepEqual(listCounterparts(set, 0, 1, view({ unit: "pieces" })), [
     ["[CLS]", ["[CLS]"]],
     ["ti", ["Ti"]],
     ["red", ["red"]],
@@ -431,30 +431,30 @@ test("the shared scale ends at the largest weight of all panels", () => {
   );
 });
 
-// ---- What differs -----------------------------------------------------------------------------------------
+// ---- Differences -----------------------------------------------------------------------------------------
 
 test("two heads of one reading are subtracted cell by cell", () => {
-  const set = setOf(
-    [tired()],
+  const set = makeSet(
+    [makeTiredReading()],
     [
       [0, 0],
       [0, 1],
     ],
   );
-  const found = subtract(set, view(), [0, 1]);
+  const difference = subtract(set, view(), [0, 1]);
   const [first, second] = [matrix(5, 0), matrix(5, 1)];
-  assert.deepEqual([...found.d], [...second.map((w, i) => w - first[i])]);
-  assert.deepEqual(texts(found.rows), ["[CLS]", "it", "was", "tired", "[SEP]"]);
-  assert.equal(found.top, Math.max(...found.d.map(Math.abs)));
+  assert.deepEqual([...difference.d], [...second.map((w, i) => w - first[i])]);
+  assert.deepEqual(texts(difference.rows), ["[CLS]", "it", "was", "tired", "[SEP]"]);
+  assert.equal(difference.top, Math.max(...difference.d.map(Math.abs)));
   assert.deepEqual(
     subtract(set, view(), [1, 0]).d,
-    found.d.map((x) => -x),
+    difference.d.map((x) => -x),
   );
 });
 
 test("replaced words are labelled with both words", () => {
   for (const unit of ["words", "pieces"]) {
-    assert.deepEqual(texts(subtract(twins(), view({ unit }), [0, 1]).rows), [
+    assert.deepEqual(texts(subtract(makeTwoPanels(), view({ unit }), [0, 1]).rows), [
       "[CLS]",
       "it",
       "was",
@@ -465,8 +465,8 @@ test("replaced words are labelled with both words", () => {
 });
 
 test("a refusal names the unmatched rows and a remedy", () => {
-  const longer = setOf(
-    [tired(), makeReading([["it"], ["was"], ["too"], ["tired"]])],
+  const longer = makeSet(
+    [makeTiredReading(), makeReading([["it"], ["was"], ["too"], ["tired"]])],
     [
       [0, 0],
       [1, 0],
@@ -476,8 +476,8 @@ test("a refusal names the unmatched rows and a remedy", () => {
   const added = subtract(longer, view(), [0, 1]);
   assert.deepEqual([texts(added.ours), texts(added.theirs), added.remedy], [[], ["too"], null]);
 
-  const bare = setOf(
-    [tired(), makeReading([["it"], ["was"], ["tired"]], { special: [null, null] })],
+  const bare = makeSet(
+    [makeTiredReading(), makeReading([["it"], ["was"], ["tired"]], { special: [null, null] })],
     [
       [0, 0],
       [1, 0],
@@ -487,24 +487,24 @@ test("a refusal names the unmatched rows and a remedy", () => {
   assert.deepEqual(subtract(bare, view(), [0, 1]).remedy, { special: "hide" });
   assert.deepEqual(texts(subtract(bare, view({ special: "hide" }), [0, 1]).rows), ["it", "was", "tired"]);
 
-  const cut = setOf(
-    [tired(), makeReading([["it"], ["was"], ["ti", "red"]])],
+  const split = makeSet(
+    [makeTiredReading(), makeReading([["it"], ["was"], ["ti", "red"]])],
     [
       [0, 0],
       [1, 0],
     ],
     { aligned: { "0-1": makeRange(5), "1-0": makeRange(5) } },
   );
-  const pieces = subtract(cut, view({ unit: "pieces" }), [0, 1]);
+  const pieces = subtract(split, view({ unit: "pieces" }), [0, 1]);
   assert.deepEqual(
     [texts(pieces.ours), texts(pieces.theirs), pieces.remedy],
     [["tired"], ["ti", "red"], { unit: "words" }],
   );
-  assert.ok(subtract(cut, view(), [0, 1]).partner);
+  assert.ok(subtract(split, view(), [0, 1]).partner);
 });
 
 test("words that another tokenizer joins cannot be subtracted", () => {
-  const set = setOf(
+  const set = makeSet(
     [makeReading([["did"], ["n't"]], { typed: "didn't" }), makeReading([["didn't"]])],
     [
       [0, 0],
@@ -518,7 +518,7 @@ test("words that another tokenizer joins cannot be subtracted", () => {
 });
 
 test("tokens of one text split at other characters are not subtracted", () => {
-  const set = setOf(
+  const set = makeSet(
     [makeReading([["ti", "red"]]), makeReading([["tir", "ed"]])],
     [
       [0, 0],
@@ -531,11 +531,11 @@ test("tokens of one text split at other characters are not subtracted", () => {
 });
 
 test("zero is the middle of the signed scale, the largest difference its end", () => {
-  const made = { d: Float32Array.of(0, -0.5, 0.25, 0.5), top: 0.5 };
-  assert.deepEqual([...computeSignedShades(made)], [128, 1, 192, 255]);
+  const difference = { d: Float32Array.of(0, -0.5, 0.25, 0.5), top: 0.5 };
+  assert.deepEqual([...computeSignedShades(difference)], [128, 1, 192, 255]);
   assert.deepEqual([...computeSignedShades({ d: new Float32Array(2), top: 0 })], [128, 128]);
-  assert.deepEqual(findLargestCells(made, 2), [1, 3]);
-  assert.deepEqual(findLargestCells(made, 9), [1, 3, 2], "and nothing that is the same");
+  assert.deepEqual(findLargestCells(difference, 2), [1, 3]);
+  assert.deepEqual(findLargestCells(difference, 9), [1, 3, 2], "equal cells are left out");
   assert.deepEqual([-0.626, 0.1, -0.0001].map(formatSigned), ["−0.626", "+0.100", "−<.001"]);
 });
 
@@ -551,30 +551,30 @@ test("panels are laid out in one to four columns with the fewest gaps", () => {
 });
 
 test("panels that differ in their processing steps are distinguished by them", () => {
-  const [raw, done] = [makeReading([["cats"]]), { ...makeReading([["cats"]]), steps: "by words, special hidden" }];
-  const same = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
-  const set = setOf([raw, done], [[0, 1], [1, 1]], { aligned: same }); // prettier-ignore
+  const [raw, processed] = [makeReading([["cats"]]), { ...makeReading([["cats"]]), steps: "by words, special hidden" }];
+  const aligned = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
+  const set = makeSet([raw, processed], [[0, 1], [1, 1]], { aligned }); // prettier-ignore
   assert.deepEqual(
     distinguishPanels(set, [0, 1]).map(({ more }) => more),
     ["as read", "by words, special hidden"],
   );
   assert.deepEqual(
-    distinguishPanels(setOf([raw], [[0, 1], [0, 1]]), [0, 1]).map(({ more }) => more), // prettier-ignore
+    distinguishPanels(makeSet([raw], [[0, 1], [0, 1]]), [0, 1]).map(({ more }) => more), // prettier-ignore
     ["", ""],
   );
 });
 
 test("panels that differ in model or revision are distinguished by it", () => {
-  const same = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
-  const apart = (fields, heads = [1, 1]) => {
+  const aligned = { "0-1": [0, 1, 2], "1-0": [0, 1, 2] };
+  const distinguish = (fields, heads = [1, 1]) => {
     const readings = [makeReading([["cats"]]), { ...makeReading([["cats"]]), ...fields }];
     const panels = heads.map((head, number) => [number, head]);
-    return distinguishPanels(setOf(readings, panels, { aligned: same }), [0, 1]);
+    return distinguishPanels(makeSet(readings, panels, { aligned }), [0, 1]);
   };
-  const more = (fields) => apart(fields).map((one) => one.more);
-  assert.deepEqual(more({ revision: "untrained, seed 0" }), ["of m (no revision)", "of m (untrained, seed 0)"]);
-  assert.deepEqual(more({ label: "other" }), ["of m", "of other"]);
-  assert.deepEqual(more({ label: "n", steps: "by words" }), ["of m as read", "of n by words"]);
-  const heads = apart({ label: "n" }, [1, 2]).map((panel) => `${panel.name} ${panel.more}`);
+  const describe = (fields) => distinguish(fields).map((panel) => panel.more);
+  assert.deepEqual(describe({ revision: "untrained, seed 0" }), ["of m (no revision)", "of m (untrained, seed 0)"]);
+  assert.deepEqual(describe({ label: "other" }), ["of m", "of other"]);
+  assert.deepEqual(describe({ label: "n", steps: "by words" }), ["of m as read", "of n by words"]);
+  const heads = distinguish({ label: "n" }, [1, 2]).map((panel) => `${panel.name} ${panel.more}`);
   assert.deepEqual(heads, ["L0H1 of m", "L0H2 of n"]);
 });

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { ReadingData } from "../../mha_viz/browser/explorer/data.js";
-import { makePacket } from "./made.mjs";
+import { makePacket } from "./readings.mjs";
 
 // Make the bytes of a reading of one token with these heads; its only weight is 1.
-function bytes(full, fields = {}) {
+function makeBytes(full, fields = {}) {
   const axis = { n: 1, tokens: ["a"], segments: [0], special: [0], groups: [[0]], words: ["a"] };
   const header = { key: "k", of: "t", model: "m", layers: 1, heads: 100, full, ...axis, ...fields };
   const scales = new Float32Array(2 * full.length).fill(1 / 65535);
@@ -26,7 +26,7 @@ const ROLES = {
 test("a new reading replaces the last one; equal tokens are recognized", () => {
   const data = new ReadingData();
   assert.deepEqual(
-    data.receive(bytes([0]), null, () => []),
+    data.receive(makeBytes([0]), null, () => []),
     {
       isSame: false,
       hasSameTokens: false,
@@ -34,19 +34,19 @@ test("a new reading replaces the last one; equal tokens are recognized", () => {
       isViewReplaced: false,
     },
   );
-  const next = data.receive(bytes([1], { key: "other" }), null, () => []);
+  const next = data.receive(makeBytes([1], { key: "other" }), null, () => []);
   assert.deepEqual([next.isSame, next.hasSameTokens, data.reading.key], [false, true, "other"]);
   assert.deepEqual([...data.reading.matrices.keys()], [1]);
-  assert.equal(data.receive(bytes([1], { of: "another text", key: "third" }), null, () => []).hasSameTokens, false);
+  assert.equal(data.receive(makeBytes([1], { of: "another text", key: "third" }), null, () => []).hasSameTokens, false);
 });
 
 test("matrices of the same reading are added; the oldest are dropped, except for open heads", () => {
   const data = new ReadingData();
-  data.receive(bytes([0, 1, 2]), null, () => []);
+  data.receive(makeBytes([0, 1, 2]), null, () => []);
   const size = { n: 1000, special: [0] }; // so large that only 24 fit
   Object.assign(data.reading, size);
   const more = Array.from({ length: 30 }, (_, i) => 10 + i);
-  const { isSame } = data.receive(bytes(more), null, () => [1]);
+  const { isSame } = data.receive(makeBytes(more), null, () => [1]);
   assert.ok(isSame);
   assert.equal(data.reading.matrices.size, 24);
   assert.ok(data.reading.matrices.has(1) && !data.reading.matrices.has(0));
@@ -54,7 +54,7 @@ test("matrices of the same reading are added; the oldest are dropped, except for
 
 test("a tour step, a head opened by the server and a hidden answer each replace the view once", () => {
   const data = new ReadingData();
-  const receive = (fields) => data.receive(bytes([0]), { ...ROLES, ...fields }, () => []);
+  const receive = (fields) => data.receive(makeBytes([0]), { ...ROLES, ...fields }, () => []);
   receive({});
   assert.ok(data.roles.measured && data.quiet);
   const step = receive({ tour: "1" });

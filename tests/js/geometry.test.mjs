@@ -33,7 +33,7 @@ import {
   formatPercent,
   formatSigned,
 } from "../../mha_viz/browser/numerals.js";
-import { makeRandom, matrix, makePacket, reading } from "./made.mjs";
+import { makeRandom, matrix, makePacket, reading } from "./readings.mjs";
 import { formatHead, formatMapName, formatPaperName, unpack } from "../../mha_viz/browser/reading.js";
 import { getDefaults } from "../../mha_viz/browser/view.js";
 
@@ -98,7 +98,7 @@ test("a map is named after its head or, for rollout, its layer", () => {
   const rollout = reading({ layers: 6, heads: 1, quantity: "rollout" });
   assert.deepEqual([formatMapName(rollout, 5), formatPaperName(rollout, 5)], ["layer 5", "6"]);
   assert.equal(formatHead(rollout, 5), "L5H0"); // in an address
-  const kept = {
+  const someLayers = {
     ...rollout,
     layers: 2,
     in_model: [
@@ -106,9 +106,9 @@ test("a map is named after its head or, for rollout, its layer", () => {
       [5, 0],
     ],
   };
-  assert.deepEqual([formatMapName(kept, 1), formatPaperName(kept, 1)], ["layer 5", "6"]);
-  const heads = {
-    ...kept,
+  assert.deepEqual([formatMapName(someLayers, 1), formatPaperName(someLayers, 1)], ["layer 5", "6"]);
+  const someHeads = {
+    ...someLayers,
     layers: 1,
     heads: 2,
     quantity: "weight",
@@ -117,7 +117,8 @@ test("a map is named after its head or, for rollout, its layer", () => {
       [0, 2],
     ],
   };
-  assert.deepEqual([formatMapName(heads, 0), formatPaperName(heads, 1), formatHead(heads, 1)], ["L3H1", "1-3", "L0H1"]);
+  const names = [formatMapName(someHeads, 0), formatPaperName(someHeads, 1), formatHead(someHeads, 1)];
+  assert.deepEqual(names, ["L3H1", "1-3", "L0H1"]);
 });
 
 test("the name of a missing head is not parsed", () => {
@@ -186,11 +187,11 @@ test("every possible view survives a round trip through the address", () => {
   }
 });
 
-test("so does the initial view without its pin", () => {
+test("the initial view without its pin survives a round trip through the address", () => {
   const r = reading({ start: { head: "L1H2", pin: "q3" } });
-  const freed = { ...parseView(query(""), r), pin: null };
-  const address = Object.entries(encodeView(freed, r)).filter(([, value]) => value !== null);
-  assert.deepEqual(parseView(query(address), r), freed);
+  const unpinned = { ...parseView(query(""), r), pin: null };
+  const address = Object.entries(encodeView(unpinned, r)).filter(([, value]) => value !== null);
+  assert.deepEqual(parseView(query(address), r), unpinned);
 });
 
 test("garbage becomes the default and never throws", () => {
@@ -228,7 +229,7 @@ test("garbage becomes the default and never throws", () => {
   }
 });
 
-test("heads next to the opened one belong to its layer, without duplicates", () => {
+test("only other heads of the opened head's layer are added to it, without duplicates", () => {
   const r = reading({ layers: 2, heads: 3 });
   assert.deepEqual(parseView(query({ head: "L1H0", on: "2.2.0.7.x.1.-1" }), r).on, [3, 5, 4]);
 });
@@ -308,10 +309,10 @@ test("hidden tokens: other weights unchanged with the hidden share, or rescaled"
     const { w, hidden, R, C } = computeBlock(r, 0, view({ unit: "pieces", special }));
     assert.deepEqual([R, C], [3, 3]);
     for (let row = 0; row < 3; row++) {
-      const kept = [1, 2, 3].map((k) => raw[(row + 1) * 5 + k]);
-      const sum = kept.reduce((a, b) => a + b, 0);
+      const ordinary = [1, 2, 3].map((k) => raw[(row + 1) * 5 + k]);
+      const sum = ordinary.reduce((a, b) => a + b, 0);
       near(hidden[row], 1 - sum);
-      kept.forEach((expected, c) => near(w[row * C + c], special === "hide" ? expected : expected / sum));
+      ordinary.forEach((expected, c) => near(w[row * C + c], special === "hide" ? expected : expected / sum));
     }
   }
 });
@@ -333,15 +334,15 @@ test("pooled thumbnails can hide special rows and show one side of a pair", () =
     bins: { starts: [0, 1, 4, 5, 6], special: [true, false, true, false, true] },
   });
   r.thumbs = Uint8Array.from({ length: 50 }, (_, i) => i * 5);
-  const shown = (head, fields) => poolBlock(r, head, listPooledUnits(r, view(fields)));
-  const all = shown(1, {});
+  const pool = (head, fields) => poolBlock(r, head, listPooledUnits(r, view(fields)));
+  const all = pool(1, {});
   assert.deepEqual([all.R, all.C], [5, 5]);
   near(all.w[0], (125 / 255) ** 2, 1e-6);
-  const kept = shown(1, { special: "hide" });
-  assert.deepEqual([kept.R, kept.C], [2, 2]);
-  near(kept.w[1], (((25 + 8) * 5) / 255) ** 2, 1e-6);
-  near(kept.max, Math.max(...kept.w), 1e-6);
-  const across = shown(0, { side: "ab" });
+  const ordinary = pool(1, { special: "hide" });
+  assert.deepEqual([ordinary.R, ordinary.C], [2, 2]);
+  near(ordinary.w[1], (((25 + 8) * 5) / 255) ** 2, 1e-6);
+  near(ordinary.max, Math.max(...ordinary.w), 1e-6);
+  const across = pool(0, { side: "ab" });
   assert.deepEqual([across.R, across.C], [3, 2]);
   near(across.w[0], ((3 * 5) / 255) ** 2, 1e-6);
 });
@@ -495,7 +496,7 @@ test("if the width allows it, heads have at least 45 pixels, however high the gr
     assert.equal(computeGridLayout(430, layers, heads, 420).width <= 430, true);
   }
   assert.equal(computeGridLayout(2000, 6, 12, 10000).step, 80);
-  assert.equal(computeGridLayout(490, 2, 4, 10000, 112).step, 112, "where there are few heads, they are larger");
+  assert.equal(computeGridLayout(490, 2, 4, 10000, 112).step, 112, "a grid of few heads can have larger ones");
   // A grid that is high enough already does not scroll.
   assert.equal(computeGridLayout(2000, 6, 12, 22 + 6 * 60).step, 60);
 });
@@ -541,7 +542,7 @@ test("token links: both columns inside the width, rows readable at any length", 
     assert.equal(links.height, links.rowHeight * n);
   }
   assert.equal(computeLinksLayout(500, 3, 10, 560, 60).height, computeLinksLayout(500, 10, 3, 560, 60).height);
-  assert.equal(computeLinksLayout(500, 5, 5, 560, 60, 50).rowHeight, 50, "where a text is alone, its rows are taller");
+  assert.equal(computeLinksLayout(500, 5, 5, 560, 60, 50).rowHeight, 50, "the maximum row height can be raised");
 });
 
 test("heatmap: a point on a cell finds it, a point on a label none", () => {
@@ -565,7 +566,7 @@ test("heatmap: up to 200 tokens fit a panel, a larger one scrolls instead of blu
   }
   assert.equal(computeHeatmapLayout(560, 512, 512, 560, 80).cell, 2);
   assert.equal(computeHeatmapLayout(900, 12, 12, 730, 56).cell, 44);
-  assert.equal(computeHeatmapLayout(900, 12, 12, 730, 56, 56, 64).cell, 56, "where a panel is wide, cells are larger");
+  assert.equal(computeHeatmapLayout(900, 12, 12, 730, 56, 56, 64).cell, 56, "the maximum cell size can be raised");
 });
 
 test("each row of the test matrix sums to 1", () => {
@@ -579,10 +580,10 @@ test("each row of the test matrix sums to 1", () => {
 });
 
 test("heatmap: if labels are crowded, every third token has one, and so do focused tokens", () => {
-  const places = (own, count) => [...chooseLabelled(13, 3, own, count)].sort((a, b) => a - b);
-  assert.deepEqual(places(null), [0, 3, 6, 9, 12]);
-  assert.deepEqual(places(4, 1), [0, 4, 9, 12]);
-  assert.deepEqual(places(10, 2), [0, 3, 6, 10, 11]);
+  const labelled = (focused, count) => [...chooseLabelled(13, 3, focused, count)].sort((a, b) => a - b);
+  assert.deepEqual(labelled(null), [0, 3, 6, 9, 12]);
+  assert.deepEqual(labelled(4, 1), [0, 4, 9, 12]);
+  assert.deepEqual(labelled(10, 2), [0, 3, 6, 10, 11]);
   assert.deepEqual([8, 4, 3, 2, undefined].map(describeLabelStep), [
     "Every 2nd token is labelled.",
     "Every 3rd token is labelled.",
@@ -593,7 +594,7 @@ test("heatmap: if labels are crowded, every third token has one, and so do focus
 });
 
 test("heatmap: labels have ticks only if some are left out", () => {
-  for (const [cell, every] of [
+  for (const [cell, step] of [
     [4, 3],
     [20, 1],
   ]) {
@@ -608,9 +609,9 @@ test("heatmap: labels have ticks only if some are left out", () => {
     const layout = { cell, left: 40, top: 30, width: 40 + 9 * cell, height: 30 + 9 * cell };
     const look = { textFont: () => "", muted: "", ink: "", accent: "" };
     drawAxis(context, { rows: units, cols: units, focus: null }, look, layout, true);
-    assert.equal(drawn.texts.length, Math.ceil(9 / every));
+    assert.equal(drawn.texts.length, Math.ceil(9 / step));
     const middles = [0, 3, 6].map((i) => [35, 30 + (i + 0.5) * cell - 0.5, 4, 1]);
-    assert.deepEqual(drawn.ticks, every > 1 ? middles : []);
+    assert.deepEqual(drawn.ticks, step > 1 ? middles : []);
   }
 });
 
@@ -629,8 +630,8 @@ test("links: for many words, only the strongest links between words are drawn, o
       const sorted = Array.from(w.keys()).sort((a, b) => w[a] - w[b]);
       assert.ok(sorted.every((at, i) => !i || ink[at] >= ink[sorted[i - 1]]));
       if (rule === "all") {
-        const between = Array.from(w.keys()).filter((i) => i % n && i >= n);
-        const strongest = between.sort((a, b) => w[b] - w[a]).slice(0, 20);
+        const wordCells = Array.from(w.keys()).filter((i) => i % n && i >= n);
+        const strongest = wordCells.sort((a, b) => w[b] - w[a]).slice(0, 20);
         assert.equal(Math.min(...drawnCells.map((i) => w[i])), Math.min(...strongest.map((i) => w[i])));
       }
     }

@@ -193,11 +193,11 @@ function scene({ pin, ...view }, reading, theme) {
   const axes = computeUnits(reading, view);
   const parts = golden.open.map((head) => computeBlock(reading, head, view, axes));
   const lines = makeLinks(parts, axes, view.links, view.scale);
-  const heads = golden.open.map((head, place) => {
-    const part = parts[place];
+  const heads = golden.open.map((head, index) => {
+    const part = parts[index];
     const colours = reading.signed ? { colour: theme.signed.at(-2), below: theme.signed[1] } : {};
-    const line = { colour: theme.heads[head], dash: theme.dashes[place], ...colours };
-    return { head, ...line, part, ...lines[place], shade: computeShades(part, view.scale) };
+    const line = { colour: theme.heads[head], dash: theme.dashes[index], ...colours };
+    return { head, ...line, part, ...lines[index], shade: computeShades(part, view.scale) };
   });
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
   const find = (list, token) => (token === undefined ? null : list.findIndex((u) => u.tokens.includes(+token)));
@@ -216,10 +216,10 @@ function round(value) {
 
 // Undo a difference between screen and file: on screen, labels near or not linked to a pinned one are paler.
 function matchFile(marks, { rows, cols, focus, heads }) {
-  const isSide = heads ? { 0: focus } : { 0: focus?.row ?? null, 90: focus?.col ?? null };
+  const focusByTurn = heads ? { 0: focus } : { 0: focus?.row ?? null, 90: focus?.col ?? null };
   const special = new Set([...rows, ...cols].filter((unit) => unit.special).map((unit) => unit.text));
   return marks.map((mark) => {
-    const isPale = mark.mark === "text" && isSide[mark.turn] !== null && mark.colour === theme.muted;
+    const isPale = mark.mark === "text" && focusByTurn[mark.turn] !== null && mark.colour === theme.muted;
     return isPale && !special.has(mark.text) ? { ...mark, colour: theme.ink } : mark;
   });
 }
@@ -251,10 +251,10 @@ test("labels have the same size, number and description on screen as in a file",
 test("both canvases have room for half of a frame beyond the last row and column", () => {
   const pinnedCase = allCases.find(([, { view }]) => view.pin === "q6");
   const { heads, ...axes } = scene(pinnedCase[1].view, reading, theme);
-  const drawn = { ...axes, head: heads[0], focus: { row: axes.rows.length - 1, col: axes.cols.length - 1 } };
+  const framed = { ...axes, head: heads[0], focus: { row: axes.rows.length - 1, col: axes.cols.length - 1 } };
   const [below, over] = [new Canvas(), new Canvas()];
-  const layout = drawHeatmap(below, drawn, look);
-  drawHeatmapFocus(over, drawn, look, layout);
+  const layout = drawHeatmap(below, framed, look);
+  drawHeatmapFocus(over, framed, look, layout);
   for (const { width, height, context } of [below, over])
     for (const frame of context.marks.filter(({ stroke }) => stroke)) {
       assert.ok(frame.x + frame.width + frame.stroke_width / 2 <= width);
@@ -302,13 +302,13 @@ for (const [name, expected, reading, theme] of allCases) {
         [layout.left + head * layout.step, layout.top, layout.size],
       );
       const findPixel = (r, c) => [(r + 0.5) / R, (c + 0.5) / C].map((share) => Math.floor(share * picture.width));
-      const found = Array.from({ length: R }, (_, r) =>
+      const colours = Array.from({ length: R }, (_, r) =>
         Array.from({ length: C }, (_, c) => {
           const [y, x] = findPixel(r, c);
           return getColour(canvas, picture.x + x, picture.y + y);
         }),
       );
-      assert.deepEqual(found, picture.colours);
+      assert.deepEqual(colours, picture.colours);
     });
     const texts = (marks) => sortMarks(marks.filter((mark) => mark.mark === "text"));
     assert.deepEqual(texts(canvas.getContext().marks), texts(expected.grid));
@@ -339,7 +339,7 @@ function computePanels({ view: { pin, ...view }, at, diff }) {
   const pinnedUnits = [query, key].map((token) =>
     token === undefined ? null : units[from].findIndex((u) => u.tokens.includes(+token)),
   );
-  const focusIn = (i) => {
+  const mapFocus = (i) => {
     // as mapSpot does
     if (!pin || pinnedUnits.includes(-1)) return null;
     const counterparts =
@@ -349,7 +349,7 @@ function computePanels({ view: { pin, ...view }, at, diff }) {
     const [row, col] = pinnedUnits.map((unit) => (unit === null ? [null, 1] : counterparts[unit]));
     return row && col ? { row: row[0], rows: row[1], col: col[0], cols: col[1] } : null;
   };
-  return { units, parts, subtracted, focusIn, top: findLargestWeight(parts) };
+  return { units, parts, subtracted, mapFocus, top: findLargestWeight(parts) };
 }
 
 // Combine the marks of a heatmap and of the canvas over it, which covers the labels of a focused axis with new ones.
@@ -370,7 +370,7 @@ function drawTwice(scene, focus, panelLook) {
 
 for (const [name, expected] of Object.entries(golden.together)) {
   const { view } = expected;
-  const { units, parts, subtracted, focusIn, top } = computePanels(expected);
+  const { units, parts, subtracted, mapFocus, top } = computePanels(expected);
   const maxUnits = Math.max(...units.map((list) => list.length));
   const makePanelLook = (measureLabel) => ({
     ...look,
@@ -383,14 +383,14 @@ for (const [name, expected] of Object.entries(golden.together)) {
     test(`heatmap of panel ${panel}, ${name}`, () => {
       const marks = drawTwice(
         { ...axes, head: { part: parts[panel], shade } },
-        focusIn(i),
+        mapFocus(i),
         makePanelLook(measureHeatmapLabel),
       );
       assert.deepEqual(sortMarks(marks), sortMarks(expected.heatmap[panel]));
     });
     test(`links of panel ${panel}, ${name}`, () => {
       const canvas = new Canvas();
-      const drawn = {
+      const drawnHead = {
         head,
         part: parts[panel],
         shade,
@@ -398,7 +398,7 @@ for (const [name, expected] of Object.entries(golden.together)) {
         colour: theme.heads[head % set.readings[i].heads],
         dash: [],
       };
-      const scene = { ...axes, heads: [drawn], focus: focusIn(i), view };
+      const scene = { ...axes, heads: [drawnHead], focus: mapFocus(i), view };
       drawLinks(canvas, scene, makePanelLook(measureLinksLabel), 0);
       assert.deepEqual(sortMarks(matchFile(canvas.getContext().marks, scene)), sortMarks(expected.links[panel]));
     });
@@ -408,7 +408,7 @@ for (const [name, expected] of Object.entries(golden.together)) {
       const { rows, d, R, C, top } = subtracted;
       const head = { part: { w: d, R, C }, shade: computeSignedShades(subtracted), largest: top };
       const scene = { rows, cols: rows, head };
-      const marks = drawTwice(scene, focusIn(set.panels[expected.diff[0]].reading), {
+      const marks = drawTwice(scene, mapFocus(set.panels[expected.diff[0]].reading), {
         ...look,
         colours: makePalette(theme.signed),
       });

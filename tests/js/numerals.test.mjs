@@ -10,8 +10,8 @@ import {
 } from "../../mha_viz/browser/numerals.js";
 
 test("decimals have a minus sign, no negative zero, and separated thousands", () => {
-  const written = [-0.001, -1.005, 1234567.891, 999, 0.12345678].map((value) => formatDecimal(value, 2));
-  assert.deepEqual(written, ["0.00", "−1.00", "1,234,567.89", "999.00", "0.12"]);
+  const formatted = [-0.001, -1.005, 1234567.891, 999, 0.12345678].map((value) => formatDecimal(value, 2));
+  assert.deepEqual(formatted, ["0.00", "−1.00", "1,234,567.89", "999.00", "0.12"]);
   assert.equal(formatDecimal(-1024, 0), "−1,024");
   assert.equal(formatDecimal(0.12345678, 6), "0.123457");
 });
@@ -22,7 +22,7 @@ test("a small number is one digit times a power of ten", () => {
 
 test("numbers of any size have three significant digits", () => {
   const values = [0, 0.0010449, -0.0625, 1.125, 0.9996, -12, 123456, 2.5e-7, 4e6];
-  const written = [
+  const formatted = [
     "0",
     "0.00104",
     "−0.0625",
@@ -35,7 +35,7 @@ test("numbers of any size have three significant digits", () => {
   ];
   assert.deepEqual(
     values.map((value) => formatThreeDigits(value)),
-    written,
+    formatted,
   );
   assert.deepEqual(
     [0.5, -0.5, 0].map((value) => formatThreeDigits(value, true)),

@@ -14,7 +14,7 @@ test("a cell has a query and a key, a bar one token", () => {
   assert.deepEqual(findTokens({ ...meta, axes: ["x", "x2"] }, bar), [4]);
 });
 
-test("a chart without token data has none", () => {
+test("a point of a chart without token data has no tokens", () => {
   assert.deepEqual(findTokens(undefined, { x: 0, y: 0 }), []);
 });
 

@@ -1,5 +1,5 @@
 // Read packets like the page, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
-// Question: {packet: base64, ask: "header" | "block" | "pooled" | "ranking" | "view", head, view, query}.
+// Question: {packet: base64, ask: a key of ANSWERS, head, view, query}.
 import { readFileSync } from "node:fs";
 import {
   computeBlock,

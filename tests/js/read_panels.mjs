@@ -1,5 +1,5 @@
 // Read panels like the page, for tests/page_scripts.py: a JSON list of questions on stdin, answers on stdout.
-// Question: {packet: base64, ask, and its arguments}.
+// Question: {packet: base64, ask: a key of ANSWERS, and its arguments}.
 import { readFileSync } from "node:fs";
 import { computeBlock } from "../../mha_viz/browser/geometry.js";
 import {
@@ -32,17 +32,17 @@ const ANSWERS = {
   blocks: (set, { view }) =>
     computeBlocks(set, { ...VIEW, ...view }).map(({ w, R, C }) => ({ w: Array.from(w), R, C })),
   shades: (set, { view }) => {
-    const all = computeBlocks(set, { ...VIEW, ...view });
-    return all.map((part) => Array.from(computeSharedShades(part, view.scale, findLargestWeight(all))));
+    const blocks = computeBlocks(set, { ...VIEW, ...view });
+    return blocks.map((block) => Array.from(computeSharedShades(block, view.scale, findLargestWeight(blocks))));
   },
   difference: (set, { view, of }) => {
-    const found = subtract(set, { ...VIEW, ...view }, of);
-    if (!found.partner) return { remedy: found.remedy };
+    const difference = subtract(set, { ...VIEW, ...view }, of);
+    if (!difference.partner) return { remedy: difference.remedy };
     return {
-      d: Array.from(found.d),
-      rows: found.rows.map((unit) => unit.text),
-      cols: found.cols.map((unit) => unit.text),
-      shades: Array.from(computeSignedShades(found)),
+      d: Array.from(difference.d),
+      rows: difference.rows.map((unit) => unit.text),
+      cols: difference.cols.map((unit) => unit.text),
+      shades: Array.from(computeSignedShades(difference)),
     };
   },
   counterparts: (set, { view, of: [i, j] }) => {

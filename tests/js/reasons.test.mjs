@@ -6,7 +6,7 @@ import { CHANGED, openReasonStore, parseReasons } from "../../mha_viz/browser/re
 
 const GROUPS = ["word", "position", "earlier heads", "feed-forward", "constants"];
 
-// Elements with text only.
+// A document whose elements have only children and text.
 globalThis.document = Object.assign(new EventTarget(), {
   createElement: () => ({
     children: [],
@@ -18,11 +18,9 @@ globalThis.document = Object.assign(new EventTarget(), {
 const textOf = (part) => (typeof part === "string" ? part : part.children.map(textOf).join(""));
 const describe = (reasons, query, key) => describeReasons(reasons, "it", "animal", query, key).map(textOf).join("");
 
+// [query, key]: the number of a group, from 1, plus 16 times that of a second one
 const encoded = btoa(String.fromCharCode(0, 3 + 16 * 1, 2, 0));
-const words = [
-  ["a", "b", "c"],
-  ["beast", "breed", "pup"],
-];
+const words = [["a", "b", "c"], ["beast", "breed", "pup"]]; // prettier-ignore
 
 test("the sentence gives the reasons of a link and the words that its key writes", () => {
   const reasons = parseReasons({ groups: GROUPS, codes: encoded, words });
@@ -64,31 +62,31 @@ test("a question is sent once, and again if it is not answered; answers are anno
   mock.timers.enable({ apis: ["setTimeout"] });
   const store = openReasonStore();
   assert.equal(openReasonStore(), store);
-  const asked = [];
-  let announced = 0;
-  document.addEventListener(CHANGED, () => (announced += 1));
+  const questions = [];
+  let announcements = 0;
+  document.addEventListener(CHANGED, () => (announcements += 1));
   assert.equal(store.find("k", "L0H0", 0), null);
-  const ask = ({ key, head }) => asked.push(`${key} ${head}`);
+  const ask = ({ key, head }) => questions.push(`${key} ${head}`);
   store.open(ask);
-  assert.equal(announced, 1, "questions can be asked now");
+  assert.equal(announcements, 1, "the server can answer now");
   store.find("k", "L0H0", 10);
   store.find("k", "L0H0", 20);
-  assert.deepEqual(asked, ["k L0H0"]);
+  assert.deepEqual(questions, ["k L0H0"]);
   store.find("k", "L0H1", 30);
   store.find("k", "L0H1", 30_000);
-  assert.deepEqual(asked.slice(1), ["k L0H1", "k L0H1"]);
+  assert.deepEqual(questions.slice(1), ["k L0H1", "k L0H1"]);
   const reasons = parseReasons({ groups: GROUPS, codes: null, words: null });
   store.put("k", "L0H1", reasons);
   store.put("k", "L0H1", reasons);
-  assert.equal(announced, 2);
+  assert.equal(announcements, 2);
   assert.equal(store.find("k", "L0H1", 60_000), reasons);
   mock.timers.tick(5000);
-  assert.equal(announced, 2, "already answered");
+  assert.equal(announcements, 2, "already answered");
   store.find("k", "L0H3", 70_000);
   mock.timers.tick(5000);
-  assert.equal(announced, 3, "unanswered: the question may be asked again");
-  asked.pop();
+  assert.equal(announcements, 3, "unanswered: the question may be asked again");
+  questions.pop();
   store.close(ask);
   store.find("k", "L0H2", 90_000);
-  assert.equal(asked.length, 3);
+  assert.equal(questions.length, 3);
 });

@@ -48,25 +48,25 @@ test("Back before the answer restores the last confirmed text", () => {
 });
 
 test("a draft appears in the same field of the next page, until another text arrives", () => {
-  const page = () => new TypedField({ value: "" }, "text");
-  const here = page();
-  here.receive("old");
-  here.area.value = "old and new";
-  here.saveDraft();
-  const there = page();
-  there.receive("old");
-  assert.deepEqual([there.value, there.confirmed], ["old and new", "old"]);
-  const ofAnotherText = page();
+  const makeField = () => new TypedField({ value: "" }, "text");
+  const first = makeField();
+  first.receive("old");
+  first.area.value = "old and new";
+  first.saveDraft();
+  const next = makeField();
+  next.receive("old");
+  assert.deepEqual([next.value, next.confirmed], ["old and new", "old"]);
+  const ofAnotherText = makeField();
   ofAnotherText.receive("another");
   assert.equal(ofAnotherText.value, "another");
-  there.markSent();
-  there.receive("old and new");
-  const last = page();
+  next.markSent();
+  next.receive("old and new");
+  const last = makeField();
   last.receive("old and new");
   assert.equal(last.value, "old and new");
-  const back = page();
-  back.receive("old");
-  assert.equal(back.value, "old");
+  const previous = makeField();
+  previous.receive("old");
+  assert.equal(previous.value, "old");
 });
 
 // A text area like Firefox's: it ignores fractions of a pixel while its height is "auto", and then adds a scroll bar,

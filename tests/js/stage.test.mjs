@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 
 const draw = () => frames.splice(0).forEach((frame) => frame());
-const happens = (target, type, fields = {}) => target.dispatchEvent(Object.assign(new Event(type), fields));
+const dispatch = (target, type, fields = {}) => target.dispatchEvent(Object.assign(new Event(type), fields));
 
 // Make a stage with a drawing of 3 × 4 cells that records its calls.
 function makeStage({ address = "", isReady = true } = {}) {
@@ -45,12 +45,12 @@ function makeStage({ address = "", isReady = true } = {}) {
   return { stage, seen };
 }
 
-// A canvas whose events name their spots.
-function listening(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
+// Listen to a canvas whose events name their spots. `key` presses a key; it returns how many defaults were prevented.
+function listen(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
   const canvas = {};
   const moves = [];
   const getWalk = () => ({ from: stage.focused(), isHeatmap, R, C, start: {}, onMove: (spot) => moves.push(spot) });
-  stage.listenTo(canvas, (event) => event.on, getWalk);
+  stage.listenTo(canvas, (event) => event.spot, getWalk);
   const key = (name, fields = {}) => {
     const event = { key: name, prevented: 0, preventDefault: () => event.prevented++, ...fields };
     canvas.onkeydown(event);
@@ -59,7 +59,7 @@ function listening(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
   return { canvas, moves, key };
 }
 
-// ---- What is focused ----------------------------------------------------------------------------------------
+// ---- The focus ----------------------------------------------------------------------------------------------
 
 test("the focus is the hovered spot or, by default, the pinned one", () => {
   const { stage, seen } = makeStage();
@@ -108,7 +108,7 @@ test("spots are equal if panel, row and column are", () => {
 
 test("only changes that affect the rows clear the hovered spot", () => {
   const { stage } = makeStage();
-  for (const [fields, left] of [
+  for (const [fields, expected] of [
     [{ scale: "log" }, { row: 1, col: 2 }],
     [{ unit: "pieces" }, null],
     [{ special: "hide" }, null],
@@ -116,7 +116,7 @@ test("only changes that affect the rows clear the hovered spot", () => {
   ]) {
     stage.hover({ row: 1, col: 2 });
     stage.change(fields);
-    assert.deepEqual(stage.hovered, left);
+    assert.deepEqual(stage.hovered, expected);
   }
 });
 
@@ -142,20 +142,20 @@ test("arrow keys move within a column of tokens and between the two columns", ()
 });
 
 test("Home and End go to the ends of a row or of a column of tokens, with Ctrl to the corners", () => {
-  const to = (key, isHeat, spot, ctrlKey = false) => moveSpot(spot, getArrowStep({ key, ctrlKey }), isHeat, 3, 4);
-  assert.deepEqual(to("End", true, { row: 1, col: 1 }), { row: 1, col: 3 });
-  assert.deepEqual(to("Home", true, { row: 1, col: 2 }), { row: 1, col: 0 });
-  assert.deepEqual(to("End", true, { row: 1, col: 1 }, true), { row: 2, col: 3 });
-  assert.deepEqual(to("Home", true, { row: 1, col: 2 }, true), { row: 0, col: 0 });
-  assert.deepEqual(to("End", false, { row: 0, col: null }), { row: 2, col: null });
-  assert.deepEqual(to("Home", false, { row: null, col: 3 }, true), { row: null, col: 0 });
+  const press = (key, isHeat, spot, ctrlKey = false) => moveSpot(spot, getArrowStep({ key, ctrlKey }), isHeat, 3, 4);
+  assert.deepEqual(press("End", true, { row: 1, col: 1 }), { row: 1, col: 3 });
+  assert.deepEqual(press("Home", true, { row: 1, col: 2 }), { row: 1, col: 0 });
+  assert.deepEqual(press("End", true, { row: 1, col: 1 }, true), { row: 2, col: 3 });
+  assert.deepEqual(press("Home", true, { row: 1, col: 2 }, true), { row: 0, col: 0 });
+  assert.deepEqual(press("End", false, { row: 0, col: null }), { row: 2, col: null });
+  assert.deepEqual(press("Home", false, { row: null, col: 3 }, true), { row: null, col: 0 });
   assert.equal(getArrowStep({ key: "ArrowUp", ctrlKey: true }), undefined);
   assert.equal(getArrowStep({ key: "Home", altKey: true }), undefined); // the browser's own
 });
 
 test("keys move, pin and unpin", () => {
   const { stage, seen } = makeStage();
-  const { key, moves } = listening(stage);
+  const { key, moves } = listen(stage);
   assert.equal(key("ArrowDown"), 1);
   assert.equal(key("ArrowRight"), 1);
   assert.deepEqual(moves, [
@@ -175,30 +175,30 @@ test("keys start at the first cell or, in links, at the first query", () => {
     [false, { row: 0, col: null }],
   ]) {
     const { stage } = makeStage();
-    listening(stage, { isHeatmap }).key("Enter");
+    listen(stage, { isHeatmap }).key("Enter");
     assert.deepEqual(stage.view.pin, first);
   }
 });
 
 test("other keys, browser shortcuts and empty drawings are ignored", () => {
   const { stage, seen } = makeStage();
-  const { key } = listening(stage);
+  const { key } = listen(stage);
   assert.equal(key("x") + key("Tab"), 0);
   for (const modifier of ["altKey", "ctrlKey", "metaKey"]) assert.equal(key("ArrowLeft", { [modifier]: true }), 0);
-  assert.equal(listening(stage, { R: 0 }).key("Enter"), 0);
-  assert.equal(listening(stage, { C: 0 }).key("ArrowDown"), 0);
+  assert.equal(listen(stage, { R: 0 }).key("Enter"), 0);
+  assert.equal(listen(stage, { C: 0 }).key("ArrowDown"), 0);
   assert.deepEqual([stage.hovered, stage.view.pin, seen.focused], [null, null, []]);
 });
 
 test("the pointer hovers over, presses and leaves spots", () => {
   const { stage } = makeStage();
-  const { canvas } = listening(stage);
-  canvas.onpointermove({ on: { row: 1, col: 2 } });
+  const { canvas } = listen(stage);
+  canvas.onpointermove({ spot: { row: 1, col: 2 } });
   assert.deepEqual(stage.hovered, { row: 1, col: 2 });
-  canvas.onclick({ on: { row: 1, col: 2 } });
+  canvas.onclick({ spot: { row: 1, col: 2 } });
   canvas.onpointerleave();
   assert.deepEqual([stage.hovered, stage.view.pin], [null, { row: 1, col: 2 }]);
-  canvas.onpointermove({ on: { row: 0, col: 0 } });
+  canvas.onpointermove({ spot: { row: 0, col: 0 } });
   canvas.onblur();
   assert.equal(stage.hovered, null);
 });
@@ -206,7 +206,7 @@ test("the pointer hovers over, presses and leaves spots", () => {
 test("Escape clears the hovered and the pinned spot, except in text fields", () => {
   const { stage, seen } = makeStage();
   const escape = (isText) =>
-    happens(document, "keydown", { key: "Escape", composedPath: () => [{ matches: () => isText }] });
+    dispatch(document, "keydown", { key: "Escape", composedPath: () => [{ matches: () => isText }] });
   stage.togglePin({ row: 1, col: 2 });
   stage.hover({ row: 0, col: 0 });
   escape(true);
@@ -247,7 +247,7 @@ test("Back adopts the address and discards unsent changes", () => {
   stage.change({ unit: "words", pin: { row: 1, col: 1 } });
   stage.hover({ row: 0, col: 0 });
   seen.address = "?unit=pieces";
-  happens(window, "popstate");
+  dispatch(window, "popstate");
   assert.deepEqual([stage.view, stage.hovered], [{ unit: "pieces", pin: null }, null]);
   mock.timers.tick(1000);
   assert.deepEqual([seen.sent, seen.drawn], [[], 2]);
@@ -288,7 +288,7 @@ test("a given view is adopted without reading the address", () => {
 
 test("several resize events cause one redraw", () => {
   const { seen } = makeStage();
-  for (let i = 0; i < 5; i++) happens(window, "resize");
+  for (let i = 0; i < 5; i++) dispatch(window, "resize");
   draw();
   assert.equal(seen.drawn, 1);
 });
@@ -296,19 +296,19 @@ test("several resize events cause one redraw", () => {
 test("Escape and Back do nothing before data arrive", () => {
   const { stage, seen } = makeStage({ isReady: false });
   stage.view = null;
-  happens(document, "keydown", { key: "Escape", composedPath: () => [{}] });
-  happens(window, "popstate");
+  dispatch(document, "keydown", { key: "Escape", composedPath: () => [{}] });
+  dispatch(window, "popstate");
   assert.deepEqual([stage.view, seen.drawn, seen.focused], [null, 0, []]);
 });
 
 test("a stopped stage ignores events and sends nothing", () => {
   const { stage, seen } = makeStage();
   stage.change({ unit: "pieces" });
-  happens(window, "resize");
+  dispatch(window, "resize");
   stage.stop();
-  happens(window, "popstate");
-  happens(window, "resize");
-  happens(document, "keydown", { key: "Escape", composedPath: () => [{}] });
+  dispatch(window, "popstate");
+  dispatch(window, "resize");
+  dispatch(document, "keydown", { key: "Escape", composedPath: () => [{}] });
   draw();
   mock.timers.tick(1000);
   assert.deepEqual([seen.sent, seen.drawn, seen.focused], [[], 1, []]);

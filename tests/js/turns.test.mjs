@@ -69,7 +69,7 @@ for (const [why, options] of Object.entries({
 
 for (const [where, options] of Object.entries({
   "while heads were shown in turn": {},
-  "on a page of a link": { address: "?head=L0H4" },
+  "on a page opened by a link": { address: "?head=L0H4" },
 })) {
   test(`a user who acted ${where} sees no change of heads on the next visit`, async ({ mock }) => {
     mock.timers.enable({ apis: ["setInterval"] });

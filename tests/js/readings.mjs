@@ -1,4 +1,4 @@
-// Make readings for tests: with the fields and the byte layout of figures/layout/packet.py.
+// Make readings and packets for tests, with the fields and the byte layout of figures/layout/packet.py.
 
 // Make a reading of "[CLS] did|n't it [SEP]" and, if `pair` is set, "so [SEP]".
 export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {
@@ -35,17 +35,17 @@ export function matrix(n, shift = 0) {
 export function makePacket(header, ...parts) {
   let text = JSON.stringify(header);
   while (new TextEncoder().encode(text).length % 4) text += " ";
-  const head = new TextEncoder().encode(text);
-  const pieces = [
-    new Uint8Array(new Uint32Array([head.length]).buffer),
-    head,
+  const headerBytes = new TextEncoder().encode(text);
+  const chunks = [
+    new Uint8Array(new Uint32Array([headerBytes.length]).buffer),
+    headerBytes,
     ...parts.map((p) => new Uint8Array(p.buffer)),
   ];
-  const bytes = new Uint8Array(pieces.reduce((sum, p) => sum + p.length, 0));
+  const bytes = new Uint8Array(chunks.reduce((sum, p) => sum + p.length, 0));
   let offset = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, offset);
-    offset += piece.length;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
   }
   return bytes;
 }

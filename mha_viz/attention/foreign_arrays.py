@@ -508,8 +508,8 @@ def check_sink(sink: object, quantity: str) -> bool:
 def add_sink_column(weights: Weights, rows: Weights) -> Weights:
     """Return [layer, head, query, key] with a last column, 1 minus the sums of ``rows``, which may have more keys.
 
-    A row that rounding to 16 bits made a little larger than 1 leaves 0 and is rescaled to sum to 1. Raises ShapeError
-    for a row without weights, such as those of padding.
+    If rounding to 16 bits made a sum a little larger than 1, the column is 0 and the row is rescaled. Raises
+    ShapeError for a row without weights, such as those of padding.
     """
     sums = rows.sum(axis=3, keepdims=True)
     if not sums.all():

@@ -207,7 +207,7 @@ class Why:
         )
 
     def _list_composed(self, least: float) -> list[tuple[str, Head, str, float]]:
-        """Return the name of each earlier part, the head, the side and the share, largest share first."""
+        """Return the earlier head's name, the head, the side and the share of each pair, largest share first."""
         rows = [
             (name, Head(layer, int(head)), side, float(shares[head, part]))
             for layer, values in self._iter_layers()

@@ -242,7 +242,7 @@ def keep_heads(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> 
 def find_model_head(made: Sequence[Step], head: Head) -> Head:
     """Return the head of the model that is ``head`` in a reading, or the layer that is ``head.layer``.
 
-    It is another one if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
+    The two differ if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
     kept layers of rollout are numbered from 0.
     """
     for step in reversed(made):

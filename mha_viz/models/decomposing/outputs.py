@@ -55,7 +55,7 @@ _ANY_TEXT = "a"  # measurements of weights alone do not depend on the text of th
 _UNUSED_PREFIX = "[unused"  # BERT's vocabulary has rows that no text uses
 
 _cache_lock = threading.Lock()  # guards the caches below
-_vocabularies: WeakKeyDictionary[Encoder, WordVectors] = WeakKeyDictionary()
+_word_vectors: WeakKeyDictionary[Encoder, WordVectors] = WeakKeyDictionary()
 _products: WeakKeyDictionary[Encoder, FloatSums] = WeakKeyDictionary()
 
 
@@ -90,10 +90,10 @@ def explain_output(
         pair: a second text, read together with the first.
         words: the sentence as words, in place of ``text``.
 
-    Returns, for each key, the norm of what is moved, its share of what the layer adds, and the words of the vocabulary
-    that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises the errors of
-    :meth:`Encoder.score_parts`, and ModelUnsupported for models with more than norms and one matrix between a head's
-    output and its words.
+    Returns, for each key, the norm of the vector that it contributes, the share of this vector in what the layer adds,
+    and the words that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises
+    the errors of :meth:`Encoder.score_parts`, and ModelUnsupported for models with more than norms and one matrix
+    between a head's output and its words.
 
     >>> output = mv.explain_output(mv.load("repeater"), "dog river anna dog", "L1H3", 3)
     >>> output.table().loc[1, "towards"].split(", ")[0]  # after "dog" came "river"
@@ -339,11 +339,11 @@ def load_word_vectors(encoder: Encoder) -> WordVectors:
     Raises ModelUnsupported, with the reason, if what heads write cannot be related to words.
     """
     with _cache_lock:
-        vectors = _vocabularies.get(encoder)
+        vectors = _word_vectors.get(encoder)
     if vectors is None:  # opened outside the lock: it may take seconds, and other models need not wait
         vectors = _open_word_vectors(encoder)
         with _cache_lock:
-            vectors = _vocabularies.setdefault(encoder, vectors)
+            vectors = _word_vectors.setdefault(encoder, vectors)
     return vectors
 
 

@@ -152,8 +152,8 @@ def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
     config = select_text_config(full_config)
     heads = _find_largest(config, _HEADS)
     try:
-        keys = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
-        heads_per_key = heads // keys if keys else 1  # no number of heads: transformers fills it in
+        key_heads = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
+        heads_per_key = heads // key_heads if key_heads else 1  # no number of heads: transformers fills it in
         causal = families.is_causal(SimpleNamespace(**config))
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelBroken(f"{label}: config.json contradicts itself.", "Get the file again.") from error
@@ -243,9 +243,9 @@ def _fill_in_shape(row: Model, config: Json, folder: Path, label: str) -> Model:
     """Check the tokenizer and the weights. Return the row with layers, heads, width and size."""
     _check_tokenizer(folder, label)
     files = list_weight_files(folder, label)
-    text = select_text_config(config)
-    check_parameter_count(_estimate_parameters(text), folder, label)
-    layers, heads, d_model = (_find_largest(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    text_config = select_text_config(config)
+    check_parameter_count(_estimate_parameters(text_config), folder, label)
+    layers, heads, d_model = (_find_largest(text_config, names) for names in (_LAYERS, _HEADS, _WIDTH))
     megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
     return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
 

@@ -236,7 +236,7 @@ def compute_states_without(
 
 
 def make_ablation_tap(variants: Sequence[Collection[Head]], substitute: Substitute) -> type[Tap]:
-    """Return a tap for a batch of one text in which the heads of each variant are off."""
+    """Return the class of a tap for a batch of one text in which the heads of each variant are off."""
 
     class AblationTap(Tap):
         """Replaces the outputs of the heads that are off in each variant."""

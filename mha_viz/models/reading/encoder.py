@@ -267,7 +267,7 @@ __all__ = ["Encoder"]
 
 _log = logging.getLogger(__name__)
 
-_PROBE = "The animal didn't cross the street because it was too tired."
+_FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 
 _pass_lock: AbstractContextManager[Any] = cores.pass_lock
 
@@ -591,7 +591,7 @@ class Encoder(DecomposableStack, LoadedModel):
         to 1.
         """
         try:
-            probe = self._tokenizer.read(_PROBE)
-            return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights
+            pieces = self._tokenizer.read(_FIRST_SENTENCE)
+            return self.reading(pieces.tokenized(), self._run(pieces, Tap)[0]).weights
         except ShapeError as error:
             raise make_no_shares_error(self.name, error, self.remedy) from error

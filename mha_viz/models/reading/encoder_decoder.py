@@ -111,7 +111,7 @@ class TargetStack(DecomposableStack):
 
 __all__ = ["AnyModel", "EncoderDecoder", "require_one_stack"]
 
-_PROBE = "The animal was tired."
+_FIRST_SENTENCE = "The animal was tired."
 
 
 class TokenizerPair(NamedTuple):
@@ -382,9 +382,9 @@ class EncoderDecoder(LoadedModel):
 
     def _prepare(self) -> None:
         """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
-        self.encode(_PROBE, part=ENCODER)
+        self.encode(_FIRST_SENTENCE, part=ENCODER)
         if self._generation.start_token is not None:
-            self.encode(_PROBE, target=_PROBE, part=CROSS)
+            self.encode(_FIRST_SENTENCE, target=_FIRST_SENTENCE, part=CROSS)
 
     @property
     def refusal(self) -> tuple[str, str]:

@@ -32,7 +32,7 @@ class _SentencePiece(NamedTuple):
 
     Attributes:
         scores: the score of each piece that represents text.
-        characters: the character map that is applied before.
+        characters: the character map that is applied to a text before it is split.
     """
 
     scores: dict[str, float]

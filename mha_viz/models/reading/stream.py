@@ -365,7 +365,7 @@ def _make_unsupported_error(name: str, reason: str) -> ModelUnsupported:
 class _PartSum:
     """Vectors as a sum of parts. It is changed in place, in memory allocated for all parts.
 
-    The first two parts are constants, which grow.
+    The first two parts are constants, to which norms and linear layers add their biases.
     """
 
     def __init__(self, max_parts: int, shape: tuple[int, ...]) -> None:

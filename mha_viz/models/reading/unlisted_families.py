@@ -210,7 +210,7 @@ def _collect_weights(
         raise ModelUnsupported(
             f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} of shape "
             f"{', '.join(map(str, misfits or sorted(shapes)))}: "
-            f"{reason if misfits else 'its layers have other heads'}.",
+            f"{reason if misfits else 'its layers have different numbers of heads'}.",
             BY_HAND,
         )
     return weights_by_layer

@@ -13,7 +13,8 @@ from tokenizers import Tokenizer
 
 from mha_viz.models.getting.folder import MAX_TOKENIZER_BYTES, read_object
 
-# Classes of tokenizers in transformers. _REBUILDING_CLASSES rebuild their tokenizer from the vocabulary.
+# Classes of tokenizers in transformers: those that rebuild their tokenizer from the vocabulary, and those that read
+# tokenizer.json as it is.
 _REBUILDING_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 _READING_CLASSES = ("TokenizersBackend",)
 _ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in transformers' order

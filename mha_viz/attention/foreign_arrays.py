@@ -96,8 +96,8 @@ def read_layers(attentions: Any, queries: int, keys: int | None, has_sink: bool 
     _check_not_empty(attentions)
     layers = read_list(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
     _check_one_stack(layers)
-    distinct = {id(layer): layer for layer in layers}  # the same object may be several layers
-    shapes = {() if isinstance(layer, Number) else find_axes(layer) for layer in distinct.values()}
+    distinct_layers = {id(layer): layer for layer in layers}  # the same object may be several layers
+    shapes = {() if isinstance(layer, Number) else find_axes(layer) for layer in distinct_layers.values()}
     if len(shapes) > 1:
         has_stages = all(len(axes) == 4 for axes in shapes) and len({axes[2:] for axes in shapes}) == 1
         raise ShapeError(
@@ -520,8 +520,8 @@ def add_sink_column(weights: Weights, rows: Weights) -> Weights:
         )
     remainder = np.maximum(1 - sums, 0)
     is_rounded = (sums > 1) & (sums <= 1 + HALF_PRECISION_TOLERANCE)
-    extended: Weights = np.concatenate(
+    extended_weights: Weights = np.concatenate(
         [np.divide(weights, sums, out=weights.copy(), where=is_rounded), remainder], axis=3
     )
-    extended.flags.writeable = False
-    return extended
+    extended_weights.flags.writeable = False
+    return extended_weights

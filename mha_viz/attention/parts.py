@@ -270,13 +270,13 @@ def _add_part(
     ``own_value`` [key] is the value where both meet, ``row`` [part, key] are its values with the parts of the key,
     ``column`` those with the parts of the query.
     """
-    extended = np.pad(values, ((0, 1), (0, 1), (0, 0)))
-    extended[-1, -1] = own_value
+    extended_values = np.pad(values, ((0, 1), (0, 1), (0, 0)))
+    extended_values[-1, -1] = own_value
     if row is not None:
-        extended[-1, :-1] = row
+        extended_values[-1, :-1] = row
     if column is not None:
-        extended[:-1, -1] = column
-    return extended
+        extended_values[:-1, -1] = column
+    return extended_values
 
 
 def _add_distances(

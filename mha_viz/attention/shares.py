@@ -53,8 +53,8 @@ class Variation(NamedTuple):
     def sum_groups(self) -> FloatSums:
         """Return [head, group], the covariances on the side of the key, in the order of GROUPS."""
         membership = np.array([[group == name for name in GROUPS] for group in self.groups], np.float64)
-        grouped: FloatSums = self.key @ membership
-        return grouped
+        group_sums: FloatSums = self.key @ membership
+        return group_sums
 
 
 def compute_variation(trace: Trace, parts: Parts) -> Variation:

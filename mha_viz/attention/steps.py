@@ -101,10 +101,10 @@ class Step(str):
             kind = "predicted" if self.row.method == RECIPE else "means"
             return f"{_write_wording(self.row._replace(means=''))} ({kind} {self.row.means[:8]})"
         recipes = f" (recipes {self.row.means[:8]})" if self.row.means else ""
-        return _IN_CAPTION[self.row.name] + recipes if self.row.name in _IN_CAPTION else str(self)
+        return _CAPTION_WORDINGS[self.row.name] + recipes if self.row.name in _CAPTION_WORDINGS else str(self)
 
 
-_IN_CAPTION = {
+_CAPTION_WORDINGS = {
     "typed": "",
     "given words": "given as words",
     "weights only": "weights only, as transformers returns them",

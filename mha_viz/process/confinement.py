@@ -193,8 +193,8 @@ def _drop_privileges(libc: ctypes.CDLL) -> None:
     """Drop all superuser privileges except the one to read files (capset(2)); some would override Landlock."""
     header, capabilities = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
     if libc.capget(header, capabilities) == 0 and any(capabilities):
-        remaining = [capabilities[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
-        libc.capset(header, (ctypes.c_uint32 * 6)(*remaining))
+        remaining_capabilities = [capabilities[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
+        libc.capset(header, (ctypes.c_uint32 * 6)(*remaining_capabilities))
 
 
 def _restrict_writing(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:

@@ -45,9 +45,9 @@ def _align_words(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
 
     A common beginning and a common end are always kept.
     """
-    shorter = min(len(a), len(b))
-    prefix = next((i for i in range(shorter) if a[i] != b[i]), shorter)
-    suffix = next((i for i in range(shorter - prefix) if a[-1 - i] != b[-1 - i]), shorter - prefix)
+    min_length = min(len(a), len(b))
+    prefix = next((i for i in range(min_length) if a[i] != b[i]), min_length)
+    suffix = next((i for i in range(min_length - prefix) if a[-1 - i] != b[-1 - i]), min_length - prefix)
     partners = _align_subsequence(a[prefix : len(a) - suffix], b[prefix : len(b) - suffix])
     middle = [None if j is None else prefix + j for j in partners]
     return [*range(prefix), *middle, *range(len(b) - suffix, len(b))]

@@ -240,13 +240,13 @@ def _are_special(names: Sequence[str]) -> list[bool]:
     Translation models also read language codes. If some name has "▁" or is </s>, as in their vocabularies, a language
     code is special at the ends of a text and next to a special token such as </s>.
     """
-    are_named = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
+    have_special_names = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
     if not any("▁" in name or name == "</s>" for name in names):
-        return are_named
-    neighbours = zip([True, *are_named], [*are_named[1:], True], strict=False)
+        return have_special_names
+    neighbours = zip([True, *have_special_names], [*have_special_names[1:], True], strict=False)
     return [
         is_named or (any(are_neighbours_special) and bool(LANGUAGE_CODES.fullmatch(name)))
-        for name, is_named, are_neighbours_special in zip(names, are_named, neighbours, strict=True)
+        for name, is_named, are_neighbours_special in zip(names, have_special_names, neighbours, strict=True)
     ]
 
 

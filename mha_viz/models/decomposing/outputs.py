@@ -109,13 +109,13 @@ def explain_output(
         links = compute_links(trace, number, query)
         # Leave the weights out: they change the lengths of vectors, not the ranks of words.
         contributions = trace.v[number] @ trace.slice_w_o(number)
-        written = name_words(encoder, norms.after.apply(np.vstack([contributions, links.vectors.sum(axis=0)]), query))
+        entries = name_words(encoder, norms.after.apply(np.vstack([contributions, links.vectors.sum(axis=0)]), query))
     weights = trace.weights[number, query]
-    by_key = tuple(entry if weight else NO_WORDS for entry, weight in zip(written[:-1], weights, strict=True))
+    key_words = tuple(entry if weight else NO_WORDS for entry, weight in zip(entries[:-1], weights, strict=True))
     return HeadOutput(
         *(encoder.name, trace.text, checked_head, query, weights, *links, vectors.matrix),
-        by_key,
-        written[-1],
+        key_words,
+        entries[-1],
     )
 
 
@@ -156,9 +156,9 @@ def name_words_of_heads(
     with one_blas_thread:
         for trace, norms in encoder.iter_norms(pieces, encoder.layer_numbers):
             contributions = np.concatenate([trace.v[head] @ trace.slice_w_o(head) for head in range(trace.heads)])
-            written = name_words(encoder, norms.after.apply(contributions, 0), include_away=False)
-            by_key = [entry.towards[:count] for entry in written]
-            words_by_head += [tuple(by_key[start : start + trace.n]) for start in range(0, len(by_key), trace.n)]
+            entries = name_words(encoder, norms.after.apply(contributions, 0), include_away=False)
+            key_words = [entry.towards[:count] for entry in entries]
+            words_by_head += [tuple(key_words[start : start + trace.n]) for start in range(0, len(key_words), trace.n)]
     return tuple(words_by_head)
 
 
@@ -167,12 +167,12 @@ def name_words(encoder: Encoder, directions: Floats, *, include_away: bool = Tru
 
     Without ``include_away``, the words moved away from are left out, which takes half the time.
     """
-    vectors, written = load_word_vectors(encoder), list[WrittenWords]()
+    vectors, entries = load_word_vectors(encoder), list[WrittenWords]()
     for start in range(0, len(directions), _DIRECTION_BATCH):
         block = directions[start : start + _DIRECTION_BATCH]
         words = _rank_words(encoder, _multiply(vectors.outputs, block), vectors.is_word, include_away)
-        written += [entry if row.any() else NO_WORDS for entry, row in zip(words, block, strict=True)]
-    return written
+        entries += [entry if row.any() else NO_WORDS for entry, row in zip(words, block, strict=True)]
+    return entries
 
 
 def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:

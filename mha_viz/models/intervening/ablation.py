@@ -62,8 +62,8 @@ def make_substitute(encoder: Encoder, method: str, means: Weights | None = None)
         )
     axis = 1 if method == RECIPE else -2
     if means is None or (means.shape[0], means.shape[axis]) != (encoder.layers, encoder.heads):
-        missing, remedy = _MISSING_MEANS[method]
-        raise SettingError(f"{missing} of this model’s heads are missing.", remedy)
+        subject, remedy = _MISSING_MEANS[method]
+        raise SettingError(f"{subject} of this model’s heads are missing.", remedy)
     if method == RECIPE:
         return attend_with(means)
     return lambda layer, _weights, _values, outputs: torch.from_numpy(means[layer]).to(outputs).expand_as(outputs)

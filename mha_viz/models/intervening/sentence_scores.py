@@ -91,7 +91,7 @@ def score_without(
     sentence: SentencePieces,
     variants: Sequence[tuple[Head, ...]],
     make_substitute: MakeCopySubstitute,
-    skipped: int = 0,
+    skip_count: int = 0,
 ) -> tuple[float, Numbers]:
     """Return the score of a sentence with all heads, and with the heads of each variant off, [variant], in nats.
 
@@ -103,11 +103,11 @@ def score_without(
         sentence: the sentence.
         variants: the heads that are off together in each variant, at least one.
         make_substitute: returns the replacement for their outputs.
-        skipped: the number of predictions at the beginning to leave out of the scores of variants, because a causal
-            model makes them in the sentence with which this one is compared, too.
+        skip_count: the number of predictions at the beginning to leave out of the scores of variants, because a
+            causal model makes them in the sentence with which this one is compared, too.
     """
     score = _score_causal if encoder.causal else _score_masked
-    return score(encoder, sentence, variants, make_substitute, skipped)
+    return score(encoder, sentence, variants, make_substitute, skip_count)
 
 
 def _group_by_layer(variants: Sequence[tuple[Head, ...]], indices: Iterable[int]) -> dict[int, list[int]]:
@@ -145,11 +145,11 @@ def _score_causal(
     sentence: SentencePieces,
     variants: Sequence[tuple[Head, ...]],
     make_substitute: MakeCopySubstitute,
-    skipped: int,
+    skip_count: int,
 ) -> tuple[float, Numbers]:
     """Compute :func:`score_without` for a causal model: variants that lack one head diverge at its W_O."""
     (copy,), scores = sentence.copies, np.zeros(len(variants))
-    places, target_ids = copy.places[skipped:], copy.target_ids[skipped:]
+    places, target_ids = copy.places[skip_count:], copy.target_ids[skip_count:]
     substitute = make_substitute(range(1))
     for batch_indices in _split_causal(variants, len(copy.ids)) if places else ():
         states = torch.from_numpy(

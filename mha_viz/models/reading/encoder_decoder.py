@@ -294,18 +294,18 @@ class EncoderDecoder(LoadedModel):
         The span of a piece covers the characters that it adds to the text of the pieces before it.
         """
         unknown = self._target_vocabulary.unk_token_id  # which stands for a word
-        special = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
+        special_ids = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
 
         def decode(token_ids: Sequence[int]) -> str:
             """Return the text of tokens that are not special."""
-            ordinary_ids = [token for token in token_ids if token not in special]
+            ordinary_ids = [token for token in token_ids if token not in special_ids]
             return str(self._target_vocabulary.backend_tokenizer.decode(ordinary_ids, skip_special_tokens=False))
 
         text = decode(ids)
         pieces: list[Piece] = []
         end, word = 0, -1
         for count, token in enumerate(ids, 1):
-            if token in special:
+            if token in special_ids:
                 pieces.append(self._make_special_piece(token))
                 continue
             start, end = end, max(end, len(decode(ids[:count]).rstrip("\ufffd")))

@@ -254,9 +254,9 @@ def _choose_kept_pieces(text_numbers: list[int | None], limit: int) -> list[int]
     The longer text is cut first.
     """
     lengths = [text_numbers.count(0), text_numbers.count(1)]
-    available = max(0, limit - text_numbers.count(None))
-    shorter = min(*lengths, available // 2)
-    lengths_kept = [available - shorter, shorter] if lengths[0] > lengths[1] else [shorter, available - shorter]
+    room = max(0, limit - text_numbers.count(None))
+    shorter = min(*lengths, room // 2)
+    lengths_kept = [room - shorter, shorter] if lengths[0] > lengths[1] else [shorter, room - shorter]
     indices, piece_counts = [], [0, 0]
     for index, number in enumerate(text_numbers):
         if number is None or piece_counts[number] < lengths_kept[number]:

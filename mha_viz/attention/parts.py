@@ -61,8 +61,8 @@ class ScoreParts:
     keys: ``means`` are the same numbers averaged over all keys that the query sees, and ``above_mean`` is the
     difference.
 
-    Two parts belong to a pair of tokens and occur on both sides. "rotation" is what the rotation of queries and keys by
-    their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in
+    Two parts belong to both tokens together and occur on both sides. "rotation" is what the rotation of queries and
+    keys by their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in
     ``rotated`` and those in ``values``, which are not rotated. "distance" is what a model adds for the distance between
     the two tokens; if it compares the query or the key with a vector of the distance, as DeBERTa does, that product is
     in the column or row "distance".

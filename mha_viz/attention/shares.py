@@ -39,9 +39,9 @@ class Variation(NamedTuple):
 
     ``query`` and ``key``, [head, part], are covariances of the score with what the part adds to it on the side of the
     query, or of the key. They are taken over the keys that a query sees and summed over queries. Each side sums to
-    ``variance``, [head], the sum of the scores' variances. A share is a covariance divided by the variance and, over
-    several texts, the quotient of their sums: with s = Σ_g s_g, Var(s) = Σ_g Cov(s_g, s), the natural decomposition of
-    a variance (Shorrocks 1982, "Inequality Decomposition by Factor Components", Econometrica 50, 193-211).
+    ``variance``, [head], the sum of the scores' variances. A share is a covariance divided by the variance or, over
+    several texts, the quotient of their sums. As s = Σ_g s_g, Var(s) = Σ_g Cov(s_g, s): the natural decomposition of a
+    variance (Shorrocks 1982, "Inequality Decomposition by Factor Components", Econometrica 50, 193-211).
     """
 
     names: tuple[str, ...]

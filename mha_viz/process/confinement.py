@@ -7,8 +7,8 @@ Privileges of the superuser are dropped, except the one to read files. All restr
 everything that it starts, so call :func:`confine` before starting threads. Open files stay open. On other systems, or
 where the kernel lacks these features, nothing is removed.
 
-Landlock is three system calls: include/uapi/linux/landlock.h. The packages for it on PyPI are an alpha release without
-the network rules, and wrappers of libseccomp, which the slim images of Python lack.
+Landlock is three system calls: include/uapi/linux/landlock.h. On PyPI, the package for Landlock is an alpha release
+without the network rules, and those for seccomp wrap libseccomp, which the slim images of Python lack.
 """
 
 from __future__ import annotations

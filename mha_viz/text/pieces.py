@@ -374,7 +374,7 @@ def number_words(pieces: Sequence[Piece], texts: tuple[str, str]) -> list[int | 
     The pieces must have the spans that :func:`adjust_spans` returns.
 
     Words are separated by white space and punctuation: "didn't" is one word although BERT splits it into three pieces,
-    and the full stop of "tired." is a separate word although SentencePiece keeps them together. An apostrophe belongs
+    and the full stop of "tired." is a separate word although SentencePiece keeps it with "tired". An apostrophe belongs
     to a word only between two letters or digits. Every other punctuation mark or sign, including the underscore and a
     leading apostrophe, is a word of its own; several in one piece form a word together. Line ends and tabs are words,
     too, while a blank belongs to the word after it. Adjacent emoji form one word. In addition, the marks of a

@@ -1,6 +1,6 @@
 """Explain what heads write: the words that their outputs move a token towards, and whether they copy.
 
-Vectors are related to words by the model's output matrix if its last norm leads straight to it, and otherwise by its
+Vectors are related to words by the model's output matrix where it directly follows the last norm, and otherwise by the
 input embeddings (Dar et al. 2023, "Analyzing Transformers in Embedding Space"). Norms keep the standard deviations of
 the pass (Kobayashi et al. 2021), and the mean over the vocabulary is subtracted.
 """
@@ -47,7 +47,7 @@ WORDS = 5  # words listed in each direction: towards and away
 DIRECTIONS = 3  # largest directions of a head that are listed
 MAX_DIRECTIONS = 100
 UNTRAINED_SEED = 0
-MAX_PRODUCTS = 10**11  # multiplications for the words of all heads: seconds
+MAX_PRODUCTS = 10**11  # maximum number of multiplications to name the words of all heads; they take seconds
 _DIRECTION_BATCH = 256  # vectors that are compared with the vocabulary at a time
 _ROW_BATCH = 8192  # rows of a matrix of words that are converted to float64 at a time
 _OUTPUT_MATRICES = {"lm_head.weight", "embed_out.weight"}  # the second is GPT-NeoX's
@@ -210,10 +210,10 @@ def _name_word(encoder: Encoder, piece: int) -> str:
 def copying_scores(encoder: AnyModel) -> pd.DataFrame:
     """Measure whether heads copy: whether attending to a word moves a token towards the same word.
 
-    The score is Σ λ / Σ |λ| over the eigenvalues of the circuit from words to words, E W_V W_O U, −1 to 1. E are the
-    input embeddings as the first norm passes them on, without its standard deviation; U are the words after the norm
-    behind the heads (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "Copying heads").
-    It depends on weights alone. Raises the errors of :func:`explain_output`.
+    The score is Σ λ / Σ |λ| over the eigenvalues of the circuit from words to words, E W_V W_O U, −1 to 1. E is the
+    matrix of input embeddings with the norm before the heads, U that of output vectors with the norm after them; both
+    norms without their standard deviations (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits",
+    section "Copying heads"). It depends on weights alone. Raises the errors of :func:`explain_output`.
 
     Returns a table with one row per head, named "L0H0" and so on, and the columns ``copying`` and ``untrained``, the
     score of the same head with random weights.
@@ -352,8 +352,8 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
     inputs, family = encoder.word_vectors, find_family(encoder.config)
     check_full_precision(inputs.dtype, encoder.name)
     projection = encoder.word_projection
-    is_straight = is_setting_true(family.pre_norm, encoder.config) and inputs.shape[1] == encoder.d_model
-    if encoder.causal and not is_straight:
+    has_direct_output = is_setting_true(family.pre_norm, encoder.config) and inputs.shape[1] == encoder.d_model
+    if encoder.causal and not has_direct_output:
         raise ModelUnsupported(
             f"The words that heads of {quote_model(encoder.name)} write are unknown: between heads and words there is "
             "more than one norm and one matrix.",

@@ -296,7 +296,7 @@ def compute_random_ablation_states(
 
 
 def _make_direction_remover(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> MakeVariants:
-    """Return a function that makes a variant per seed, without as many random directions as ``heads`` have columns."""
+    """Return a function that removes random directions, as many as ``heads`` have columns, in one variant per seed."""
 
     def remove(outputs: torch.Tensor, replacements: torch.Tensor) -> torch.Tensor:
         """Remove the directions from the concatenated outputs."""
@@ -400,7 +400,7 @@ def run_forked_pass(
 ) -> ForkedPass:
     """Continue a pass in several variants from the W_O of ``layer``.
 
-    For models whose passes can begin at any layer, everything before it is computed only once, for all layers. The
+    For models whose passes can begin at any layer, the inputs of all layers are computed only once per text. The
     residual that is added to the result of W_O has a single text, not one per variant; PyTorch broadcasts it. Raises
     the errors of ``encode``, and UnknownHead for a layer that does not exist.
     """

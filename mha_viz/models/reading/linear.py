@@ -75,7 +75,7 @@ class PackedLinear(nn.Module):
 class LinearRows(nn.Module):
     """One of several linear layers that are computed as a single product because they have the same input.
 
-    Its output is some rows of that product, which it computes when it is called by itself.
+    Its output is a slice of that product. When it is called by itself, it computes the whole product.
     """
 
     def __init__(self, shared_layer: PackedLinear, start: int, stop: int) -> None:

@@ -50,7 +50,7 @@ def find_layers(cache: Any, names: str | None = None, has_sink: bool = False) ->
     Raises ShapeError if there is no stack of layers, or more than one.
     """
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
-    # The output of a whole model, which from_tensors explains.
+    # from_tensors explains why the output of a whole model is refused.
     is_output = any(hasattr(cache, name) for name in STACK_FIELDS)
     if not (hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output):
         layers = (

@@ -34,8 +34,8 @@ HALF_PRECISION_TOLERANCE = 0.02  # largest deviation of a row computed in float1
 # The fields of a model's output that may have stacks of layers.
 STACK_FIELDS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 
-# Learned sinks, such as those of gpt-oss: each head has one more score than keys, and its share of a row goes to no
-# token. Transformers returns the rows without it (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
+# Learned sinks, such as those of gpt-oss: each head has an extra score, whose share of a row goes to no token.
+# transformers returns the rows without this share (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
 SINK = Token("sink", None, 0, None, None)  # the token of the sink's column
 
 

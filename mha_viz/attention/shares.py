@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FloatSums = npt.NDArray[np.float64]
-MIN_SHARE = 0.05  # least share of a head's scores for an arrow
+MIN_SHARE = 0.05  # minimum share of a head's scores that is listed as an arrow
 
 
 class Variation(NamedTuple):

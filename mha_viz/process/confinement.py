@@ -30,7 +30,7 @@ _VERSION, _PATH_BENEATH = 1, 1
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _CHANGE_RIGHTS = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and create files and folders
 _RIGHTS_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → right to move between folders, to truncate
-_TCP, _TCP_SINCE = 0b11, 4  # rights to bind and to connect
+_TCP, _TCP_SINCE = 0b11, 4  # rights to bind and to connect; the first version that has them
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
 
 _SET_DUMPABLE, _GET_SECCOMP, _SET_SECCOMP, _NO_NEW_PRIVILEGES = 4, 21, 22, 38  # of prctl

@@ -43,8 +43,8 @@ from mha_viz.models.reading.stream import LayerNorms
 if TYPE_CHECKING:
     import pandas as pd
 
-WORDS = 5  # words listed in each direction: towards and away
-DIRECTIONS = 3  # largest directions of a head that are listed
+WORDS = 5  # number of words listed in each direction: towards and away
+DIRECTIONS = 3  # default number of a head's directions to list
 MAX_DIRECTIONS = 100
 UNTRAINED_SEED = 0
 MAX_PRODUCTS = 10**11  # maximum number of multiplications to name the words of all heads; they take seconds

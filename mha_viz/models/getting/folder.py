@@ -59,7 +59,7 @@ _DTYPE_BYTES = MappingProxyType(
 )
 
 # Families have different names for the same number. All names are checked, whatever the family, because a config may
-# contain several; each has the largest value that a real model can have.
+# contain several. The limits are the largest values that a real model can have.
 _SIZES: tuple[Sizes, ...] = tuple(family.sizes for family in FAMILIES.values())
 _SIZES += tuple(stack for stacks in ENCODER_DECODERS.values() for stack in stacks)
 _SIZES += (Sizes("n_layers", "attention_heads", "emb_dim", positions="max_seq_len"),)  # in families without a row

@@ -293,7 +293,7 @@ class EncoderDecoder(LoadedModel):
 
         The span of a piece covers the characters that it adds to the text of the pieces before it.
         """
-        unknown = self._target_vocabulary.unk_token_id  # which stands for a word
+        unknown = self._target_vocabulary.unk_token_id  # stands for a word, so it is not special here
         special_ids = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
 
         def decode(token_ids: Sequence[int]) -> str:
@@ -424,7 +424,7 @@ class PartTap(Tap):
 
     def __init__(self, weights: torch.Tensor, part: str, encoder_layers: int) -> None:
         super().__init__(weights)
-        self.recorded_layers = 0  # number of recorded layers
+        self.recorded_layers = 0
         first_call = {ENCODER: 0, DECODER: encoder_layers, CROSS: encoder_layers + 1}[part]
         self._calls = (
             range(first_call, first_call + len(weights))

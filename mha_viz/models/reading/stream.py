@@ -438,7 +438,7 @@ class _PartSum:
         threshold = 1e-6 * abs(self.total).max(initial=0)  # smaller numbers are rounding errors
         nonzero_parts = [
             part
-            for part, vectors in enumerate(self.x)  # the first vector almost always has a larger number
+            for part, vectors in enumerate(self.x)  # test the first token first: it nearly always exceeds the threshold
             if any(max(rows.max(initial=0), -rows.min(initial=0)) > threshold for rows in (vectors[:1], vectors))
         ]
         return Parts(

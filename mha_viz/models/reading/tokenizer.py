@@ -69,7 +69,7 @@ class Tokenizer:
         word_ids = {tokenizer.mask_token_id, tokenizer.unk_token_id}
         boundary_ids = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
         self.delimiters = frozenset((set(tokenizer.all_special_ids) - word_ids) | boundary_ids) - {None}
-        # GPT-2 names its end of a text as its unknown token, too, and never reads one.
+        # GPT-2's unknown token is its end-of-text token, and it never reads an unknown one.
         self.unknown = None if tokenizer.unk_token_id in boundary_ids else tokenizer.unk_token_id
         self._reads_pairs = pairs and _supports_pairs(self._backend)
         self._blank = _find_word_separator(self._backend)

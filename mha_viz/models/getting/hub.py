@@ -119,7 +119,7 @@ def _read_own_facts(folder: Path, model: Model) -> Facts:
 
 
 def _find_checked_folder(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
-    """Return the folder of a model that does not come with the app, and its facts."""
+    """Return the folder and the facts of a model that does not come with the app; None for both if it is missing."""
     if model.kind == "folder":
         return Path(model.path), inspect_cached(Path(model.path), model)
     for hub_id in list_hub_ids(model):

@@ -217,7 +217,7 @@ def find_output_matrix(encoder: Encoder) -> torch.Tensor:
 
 
 def load_word_head(encoder: Encoder) -> Any:
-    """Return the module that computes logits from last states, with gradients if required.
+    """Return the module that computes logits from last states; gradients can flow back through it.
 
     Raises ModelUnsupported, with the reason, if the files do not contain it.
     """

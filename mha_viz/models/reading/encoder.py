@@ -505,7 +505,7 @@ class Encoder(DecomposableStack, LoadedModel):
 
     @property
     def word_projection(self) -> Floats | None:
-        """The matrix, [width, d_model], from narrow input embeddings to d_model; None if they are as wide."""
+        """The matrix, [width, d_model], from narrow input embeddings to d_model; None if they have that width."""
         projection = find_projection(self._model)
         return None if projection is None else read_weights(projection)
 

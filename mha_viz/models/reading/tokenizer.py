@@ -242,7 +242,7 @@ def _supports_pairs(tokenizer: Any) -> bool:
 
 
 def _find_word_separator(tokenizer: Any) -> str:
-    """Return the prefix with which a listed word is tokenized as inside a text: a space for byte-level tokenizers."""
+    """Return the prefix with which a word of a list is tokenized as in a text: a space for byte-level tokenizers."""
     ids_with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
     ids_without_blank = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
     return " " if tokenizer.encode("a b").ids == ids_with_blank != ids_without_blank else ""

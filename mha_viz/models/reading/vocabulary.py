@@ -114,7 +114,7 @@ def _find_special_tokens(
 
 
 def _is_plain(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
-    """Return whether exactly the special tokens are added tokens, and all are in the vocabulary."""
+    """Return whether the added tokens are exactly the special tokens, and all are in the vocabulary."""
     added_tokens, vocabulary = tokenizer_json.get("added_tokens"), tokenizer_json["model"].get("vocab")
     if not isinstance(added_tokens, list) or not isinstance(vocabulary, dict):
         return False

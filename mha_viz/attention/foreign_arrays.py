@@ -252,7 +252,7 @@ def iter_texts(attentions: Any, tokens: Sequence[Any], others: Mapping[str, Any]
 
 
 def find_unmasked(mask: Any, count: int, argument: str) -> list[int]:
-    """Return the tokens that a mask keeps, those with 1 in a tokenizer's attention_mask; without a mask, all tokens."""
+    """Return the indices of the tokens that a mask keeps, those with 1 in an attention_mask; without a mask, all."""
     if mask is None:
         return [*range(count)]
     axes = find_axes(mask, argument)

@@ -178,7 +178,7 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
 
 
 def sum_key_groups(trace: Trace, parts: Parts, head: Head) -> FloatSums:
-    """Sum the parts of all scores of a head by the group of the key's part, above their mean: [query, key, group].
+    """Sum the parts of a head's scores by the group of the key's part, minus their mean: [query, key, group].
 
     Each number equals ``score_parts(…)[key].by_group().sum()`` of the group, one of GROUPS in their order: the sum over
     all parts of the query, minus its mean over the keys that the query sees. NaN for keys that it does not see.

@@ -101,7 +101,7 @@ def _align_spans(units: Sequence[Token], other_units: Sequence[Token], matches: 
 
 
 def _pair_gaps(units: Sequence[Token], other_units: Sequence[Token], matches: Sequence[int | None]) -> list[int | None]:
-    """Return ``matches``, and also pair the words between two partners if both texts have the same number there."""
+    """Return ``matches``, and also pair the words between two partners if both texts have equally many there."""
     pairs = list(matches)
     anchors = [(i, j) for i, j in enumerate(matches) if j is not None]
     for (i, j), (i_end, j_end) in pairwise([(-1, -1), *anchors, (len(units), len(other_units))]):

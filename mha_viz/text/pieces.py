@@ -308,7 +308,7 @@ def _decode_truncated(data: bytearray) -> str:
 
 
 def _decode(data: bytearray) -> tuple[str, list[tuple[int, int]]]:
-    """Decode UTF-8; also return for each byte the span of its character. Invalid bytes are written as <0xC3>."""
+    """Decode UTF-8; also return for each byte the span of its character. An invalid byte becomes a name like <0xC3>."""
     characters: list[str] = []
     spans: list[tuple[int, int]] = []
     offset = 0

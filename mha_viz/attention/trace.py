@@ -195,7 +195,7 @@ class Trace:
 
     @property
     def concatenation(self) -> Floats:
-        """The outputs of the heads side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k belong to head h."""
+        """The outputs of the heads side by side: [n, h · d_k]; columns i·d_k to (i+1)·d_k belong to head i."""
         return _read_only(concatenate_heads(self.context))
 
     @cached_property

@@ -79,7 +79,7 @@ def head_view(
         html_action: "view" displays the HTML, "return" returns it.
 
     Returns the HTML, or None if it was displayed. Raises SettingError for arguments that do not fit together,
-    ShapeError for tensors that do not; UnknownHead.
+    ShapeError for tensors that do not fit, and UnknownHead.
     """
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     attentions = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}

@@ -2,7 +2,7 @@
 
 * a measure per head, in tables, menus and profiles: :func:`register_metric` (``analysis/metrics.py``)
 * a file format of readings: :func:`register_writer` (``figures/files/registry.py``)
-* a quantity in the place of the weight: :func:`add_quantity` (``study/reading.py``)
+* a quantity to draw instead of the weight: :func:`add_quantity` (``study/reading.py``)
 * a rule of a recipe: a row of ``RULES`` (``analysis/rules.py``)
 * a finding about a sentence: a row of ``KINDS`` (``analysis/unusual_heads.py``)
 

@@ -37,7 +37,7 @@ class Head(NamedTuple):
     def place(self, heads: int, layers: Sequence[int] = ()) -> int:
         """Return the index of this head among all heads, from 0, layer by layer.
 
-        The model has ``heads`` heads in each of its ``layers``, which are all layers if left out.
+        ``heads`` is the number of heads per layer; ``layers`` are the numbers of the layers, by default 0, 1, …
         """
         return (layers.index(self.layer) if layers else self.layer) * heads + self.head
 

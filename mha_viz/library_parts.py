@@ -29,9 +29,9 @@ class LibraryPart(NamedTuple):
     """A name in a module or a class (``module:Class``) that this package depends on.
 
     ``purpose`` says what the part is for. ``loss`` says what is lost without the part, if it only improves something;
-    all rows with the same loss are then left out together. A part without ``loss`` protects data or people, or nothing
-    works without it. ``arguments`` are the parameters of a function. ``made_by`` names the function that builds a
-    replacement from the original.
+    all rows with the same loss are then left out together. A part without ``loss`` is indispensable, or protects data
+    or people. ``arguments`` are the parameters of a function. ``made_by`` names the function that builds a replacement
+    from the original.
     """
 
     owner: str

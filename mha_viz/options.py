@@ -34,7 +34,7 @@ def register_function(name: str, function: Callable[..., Any]) -> None:
     must not import.
     """
     if name in _FUNCTIONS:
-        raise ValueError(f"Two functions draw {name}.")
+        raise ValueError(f"Two functions are registered as {name}.")
     _FUNCTIONS[name] = function
 
 

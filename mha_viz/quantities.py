@@ -1,4 +1,4 @@
-"""Quantities other than the weight, [layer, head, query, key], as readings that are drawn as weights are.
+"""Readings of quantities other than the weight, [layer, head, query, key], which are drawn like weights.
 
 >>> import mha_viz as mv
 >>> mv.quantities.rollout(mv.load("toy").encode("the dog barks .")).quantity

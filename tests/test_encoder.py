@@ -476,7 +476,7 @@ def test_a_panic_is_a_plain_error(panicking: Path, capfd: pytest.CaptureFixture[
 
 
 def test_a_panic_while_loading_is_a_plain_error(panicking: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.models.reading.encoder._PROBE", ENDLESS)
+    monkeypatch.setattr("mha_viz.models.reading.encoder._FIRST_SENTENCE", ENDLESS)
     with pytest.raises(ModelBroken, match="crashed the library"):
         Encoder.from_folder(panicking)
 

@@ -45,7 +45,7 @@ def test_torch_tensors_with_a_graph_and_in_half_precision() -> None:
 
 
 def test_pieces_of_wordpiece_become_words() -> None:
-    text = from_names(BERT, second_from=6)
+    text = from_names(BERT, pair_start=6)
     assert text.text == "playing chess ."
     assert text.pair == "it rains"
     assert [t.text for t in text.by_words().tokens] == [

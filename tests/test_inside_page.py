@@ -573,8 +573,8 @@ def test_x_is_normalised_where_the_layer_does_so_first(family: str, tiny_folder:
     trace = encoder.trace("One dog barks.", layer=1)
     first = family in NORMS
     assert trace.pre_norm is first
-    if trace.entered is not None:
-        same(trace.entered, entered[0].reshape(trace.x.shape))
+    if trace.layer_input is not None:
+        same(trace.layer_input, entered[0].reshape(trace.x.shape))
     with torch.no_grad():
         expected = block.get_submodule(NORMS[family])(entered[0]) if first else entered[0]
     assert trace.x == pytest.approx(expected.reshape(trace.x.shape).numpy(), abs=1e-5)

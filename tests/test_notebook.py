@@ -309,7 +309,7 @@ def test_a_look_that_was_asked_for_is_the_pages_too() -> None:
 
 def test_nobody_draws_readings_in_another_way() -> None:
     before = reading().grid().to_bytes(".svg")
-    with pytest.raises(ValueError, match="Two functions draw grid"):
+    with pytest.raises(ValueError, match="Two functions are registered as grid"):
         register_function("grid", lambda attention: None)
     assert reading().grid().to_bytes(".svg") == before
     assert not hasattr(mv.attention, "FIGURES")

@@ -175,9 +175,9 @@ def test_turned_queries_arrive_as_the_model_made_them(tiny: Callable[[str], Enco
     here = tiny("qwen3").trace(TEXT, layer=1)
     packed, arrays = CODEC.pack(here)
     arrived = CODEC.parse(json.loads(json.dumps(packed)), arrays)
-    assert arrived.entered is not None
+    assert arrived.layer_input is not None
     assert arrived.rotation is not None
-    np.testing.assert_array_equal(arrived.entered, here.entered)
+    np.testing.assert_array_equal(arrived.layer_input, here.layer_input)
     for one, other in zip(arrived.rotation, here.rotation or (), strict=True):
         np.testing.assert_array_equal(one, other)
     assert arrived.loop_difference == here.loop_difference

@@ -25,7 +25,7 @@ from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.library_parts import TESTED_VERSIONS, LibraryPart, check_parts, find_losses
 from mha_viz.models.reading import capture
 from mha_viz.models.reading.probe import LayerProbe
-from mha_viz.models.transformers_parts import FAMILY_PARTS, PARTS, SLOWER, uses_registered_attention
+from mha_viz.models.transformers_parts import FAMILY_PARTS, LOSS_OF_SPEED, PARTS, uses_registered_attention
 from tests import tiny_encoder_decoders, tiny_models
 from tests.imports import ROOT, parsed
 from tests.oracles import EQUAL, SENTENCE
@@ -192,7 +192,7 @@ def test_a_family_without_an_attention_function_of_its_own_is_named() -> None:
 def test_each_missing_part_is_named_with_the_versions_that_work(part: LibraryPart) -> None:
     renamed = part._replace(name=f"{part.name}_renamed")
     if part.loss:
-        assert find_losses([renamed]) == {SLOWER: renamed}
+        assert find_losses([renamed]) == {LOSS_OF_SPEED: renamed}
         return
     with pytest.raises(SettingError) as refused:
         check_parts([renamed])

@@ -590,14 +590,14 @@ def _read_axis(
     ``prefix`` comes before the names of arguments in messages.
     """
     rows = foreign_arrays.find_unmasked(mask, len(names), f"{prefix}mask")
-    start, read_start = (
+    start, start_in_rows = (
         foreign_arrays.find_second_start(sentence_b_start, tokens) for tokens in (range(len(names)), rows)
     )
     typed_text = foreign_arrays.read_typed_text(text, offsets, len(names), start, prefix)
     read_names = [names[row] for row in rows]
     if typed_text is None:
-        return rows, from_names(read_names, read_start)
-    return rows, from_offsets(read_names, [typed_text.offsets[row] for row in rows], typed_text.texts, read_start)
+        return rows, from_names(read_names, start_in_rows)
+    return rows, from_offsets(read_names, [typed_text.offsets[row] for row in rows], typed_text.texts, start_in_rows)
 
 
 def _select_weights(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:

@@ -116,7 +116,7 @@ class PatchResult:
         estimated: [layer, head], the shares to first order, from one forward and one backward pass (attribution
             patching).
         to, side: for paths, the head and its "query", "key" or "value", which alone receive the outputs. ``shares`` are
-            then NaN for heads that are not earlier, and ``estimated`` for all.
+            then NaN for heads of the layer of ``to`` and of later ones, and ``estimated`` for all.
 
     If only estimates were computed, only the ``checked`` head has a share.
     """
@@ -192,8 +192,8 @@ def find_largest_estimate(estimated: Numbers) -> Head:
 def list_tokens(before: Numbers, after: Numbers, piece: int) -> list[int]:
     """Return the tokens to list: the MAX_LISTED most probable before and after, and ``piece``.
 
-    ``before`` and ``after`` are log-probabilities [token]; tokens are listed only once, the most probable before first.
-    Of equally probable tokens, the first in the vocabulary is chosen.
+    ``before`` and ``after`` are log-probabilities [token]. Each token is listed once: first those before, then those
+    after. Of equally probable tokens, the first in the vocabulary is chosen.
     """
     best_before, best_after = (np.argsort(-logs, kind="stable")[:MAX_LISTED].tolist() for logs in (before, after))
     return list(dict.fromkeys([*best_before, *best_after, piece]))
@@ -204,8 +204,8 @@ def compute_divergences(before: Numbers, after: Numbers) -> Numbers:
 
     The result is clipped so that rounding never makes it negative.
     """
-    share = np.exp(before)
-    terms = share * (np.where(share > 0, before, 0.0) - np.where(share > 0, after, 0.0))
+    p = np.exp(before)
+    terms = p * (np.where(p > 0, before, 0.0) - np.where(p > 0, after, 0.0))
     nats: Numbers = np.maximum(0.0, terms.sum(axis=-1))
     return nats
 

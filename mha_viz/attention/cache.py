@@ -19,7 +19,7 @@ from mha_viz.errors import MAX_ITEMS, ShapeError, shorten_value
 LAYER = "{layer}"
 NUMBER = re.compile(r"\d+")
 LAYER_PREFIX = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # text before the number of a layer
-PATTERN = re.compile(r"hook_(attn_)?pattern$")
+PATTERN = re.compile(r"hook_(attn_)?pattern$")  # TransformerLens calls attention weights a pattern
 MAX_ENTRIES = 200_000  # maximum number of entries of a cache
 MAX_NAMES = 6  # maximum number of names in a message
 SUM_TOLERANCE = 0.05  # sums of rows may differ from 1 by this much
@@ -50,7 +50,7 @@ def find_layers(cache: Any, names: str | None = None, has_sink: bool = False) ->
     Raises ShapeError if there is no stack of layers, or more than one.
     """
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
-    # The output of a whole model, which from_tensors explains.
+    # from_tensors explains why the output of a whole model is refused.
     is_output = any(hasattr(cache, name) for name in STACK_FIELDS)
     if not (hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output):
         layers = (
@@ -86,8 +86,8 @@ def _group_entries(cache: Any) -> dict[str, dict[int, Any]]:
             number_match = next(chain(after_prefix, separate_numbers), numbers[0])
             # A number may have any length.
             number = int(number_match[0]) if len(number_match[0].lstrip("0")) < len(str(MAX_ITEMS)) else MAX_ITEMS
-            pattern = name[: number_match.start()] + LAYER + name[number_match.end() :]
-            entries.setdefault(pattern, {})[number] = cache[key]
+            stack_name = name[: number_match.start()] + LAYER + name[number_match.end() :]
+            entries.setdefault(stack_name, {})[number] = cache[key]
     return {  # Drop layers that are None unless all are, as in models with attention in some layers only.
         name: {number: entry for number, entry in layer_entries.items() if entry is not None} or layer_entries
         for name, layer_entries in entries.items()

@@ -34,8 +34,8 @@ HALF_PRECISION_TOLERANCE = 0.02  # largest deviation of a row computed in float1
 # The fields of a model's output that may have stacks of layers.
 STACK_FIELDS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 
-# Learned sinks, such as those of gpt-oss: each head has one more score than keys, and its share of a row goes to no
-# token. Transformers returns the rows without it (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
+# Learned sinks, such as those of gpt-oss: each head has an extra score, whose share of a row goes to no token.
+# transformers returns the rows without this share (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
 SINK = Token("sink", None, 0, None, None)  # the token of the sink's column
 
 
@@ -96,8 +96,8 @@ def read_layers(attentions: Any, queries: int, keys: int | None, has_sink: bool 
     _check_not_empty(attentions)
     layers = read_list(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
     _check_one_stack(layers)
-    distinct = {id(layer): layer for layer in layers}  # the same object may be several layers
-    shapes = {() if isinstance(layer, Number) else find_axes(layer) for layer in distinct.values()}
+    distinct_layers = {id(layer): layer for layer in layers}  # the same object may be several layers
+    shapes = {() if isinstance(layer, Number) else find_axes(layer) for layer in distinct_layers.values()}
     if len(shapes) > 1:
         has_stages = all(len(axes) == 4 for axes in shapes) and len({axes[2:] for axes in shapes}) == 1
         raise ShapeError(
@@ -252,7 +252,7 @@ def iter_texts(attentions: Any, tokens: Sequence[Any], others: Mapping[str, Any]
 
 
 def find_unmasked(mask: Any, count: int, argument: str) -> list[int]:
-    """Return the tokens that a mask keeps, those with 1 in a tokenizer's attention_mask; without a mask, all tokens."""
+    """Return the indices of the tokens that a mask keeps, those with 1 in an attention_mask; without a mask, all."""
     if mask is None:
         return [*range(count)]
     axes = find_axes(mask, argument)
@@ -508,8 +508,8 @@ def check_sink(sink: object, quantity: str) -> bool:
 def add_sink_column(weights: Weights, rows: Weights) -> Weights:
     """Return [layer, head, query, key] with a last column, 1 minus the sums of ``rows``, which may have more keys.
 
-    A row that rounding to 16 bits made a little larger than 1 leaves 0 and is rescaled to sum to 1. Raises ShapeError
-    for a row without weights, such as those of padding.
+    If rounding to 16 bits made a sum a little larger than 1, the column is 0 and the row is rescaled. Raises
+    ShapeError for a row without weights, such as those of padding.
     """
     sums = rows.sum(axis=3, keepdims=True)
     if not sums.all():
@@ -520,8 +520,8 @@ def add_sink_column(weights: Weights, rows: Weights) -> Weights:
         )
     remainder = np.maximum(1 - sums, 0)
     is_rounded = (sums > 1) & (sums <= 1 + HALF_PRECISION_TOLERANCE)
-    extended: Weights = np.concatenate(
+    extended_weights: Weights = np.concatenate(
         [np.divide(weights, sums, out=weights.copy(), where=is_rounded), remainder], axis=3
     )
-    extended.flags.writeable = False
-    return extended
+    extended_weights.flags.writeable = False
+    return extended_weights

@@ -47,7 +47,7 @@ class GeneratedWeights(NamedTuple):
 
 
 def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled: bool = True) -> GeneratedWeights:
-    """Join the steps of one of ``generated.sequences``: a decoder's own attention or, if ``is_cross``, to the source.
+    """Join the steps of one of ``generated.sequences``: self-attention or, if ``is_cross``, attention to the source.
 
     Raises ShapeError if ``generated`` is not what ``generate()`` returns, if a text must be chosen, and for beams whose
     path is unknown.
@@ -208,7 +208,7 @@ def _check_heads(step: Weights, heads: int) -> None:
 
 
 def mark_written(attention: Attention, characters: int) -> Attention:
-    """Add the step that the model wrote the last ``characters`` of the text of a reading.
+    """Record, as a step of a reading, that the model wrote the last ``characters`` of its text.
 
     The reading is returned unchanged if there are no such characters in the text, or if not all of it was read.
     """

@@ -61,8 +61,8 @@ class ScoreParts:
     keys: ``means`` are the same numbers averaged over all keys that the query sees, and ``above_mean`` is the
     difference.
 
-    Two parts belong to a pair of tokens and occur on both sides. "rotation" is what the rotation of queries and keys by
-    their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in
+    Two parts belong to both tokens together and occur on both sides. "rotation" is what the rotation of queries and
+    keys by their positions adds (Su et al. 2021, "RoFormer", equation 16): the difference between the parts in
     ``rotated`` and those in ``values``, which are not rotated. "distance" is what a model adds for the distance between
     the two tokens; if it compares the query or the key with a vector of the distance, as DeBERTa does, that product is
     in the column or row "distance".
@@ -178,7 +178,7 @@ def score_parts(trace: Trace, parts: Parts, head: Head, query: int, keys: Sequen
 
 
 def sum_key_groups(trace: Trace, parts: Parts, head: Head) -> FloatSums:
-    """Sum the parts of all scores of a head by the group of the key's part, above their mean: [query, key, group].
+    """Sum the parts of a head's scores by the group of the key's part, minus their mean: [query, key, group].
 
     Each number equals ``score_parts(…)[key].by_group().sum()`` of the group, one of GROUPS in their order: the sum over
     all parts of the query, minus its mean over the keys that the query sees. NaN for keys that it does not see.
@@ -270,13 +270,13 @@ def _add_part(
     ``own_value`` [key] is the value where both meet, ``row`` [part, key] are its values with the parts of the key,
     ``column`` those with the parts of the query.
     """
-    extended = np.pad(values, ((0, 1), (0, 1), (0, 0)))
-    extended[-1, -1] = own_value
+    extended_values = np.pad(values, ((0, 1), (0, 1), (0, 0)))
+    extended_values[-1, -1] = own_value
     if row is not None:
-        extended[-1, :-1] = row
+        extended_values[-1, :-1] = row
     if column is not None:
-        extended[:-1, -1] = column
-    return extended
+        extended_values[:-1, -1] = column
+    return extended_values
 
 
 def _add_distances(

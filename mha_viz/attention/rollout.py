@@ -13,7 +13,7 @@ from mha_viz.request import DECODER
 
 
 def rollout(attention: Attention) -> Attention:
-    """Compute how much of each input token is in each state after each layer.
+    """Compute how much of each input token is in the state of each token, layer by layer.
 
     All heads of a layer have the same share, and the residual has one half (section 3): R_l = Â_l R_{l−1}, Â_l = ½ mean
     over heads of A_l + ½ I, R_{−1} = I.

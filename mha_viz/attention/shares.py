@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FloatSums = npt.NDArray[np.float64]
-MIN_SHARE = 0.05  # least share of a head's scores for an arrow
+MIN_SHARE = 0.05  # minimum share of a head's scores that is listed as an arrow
 
 
 class Variation(NamedTuple):
@@ -39,9 +39,9 @@ class Variation(NamedTuple):
 
     ``query`` and ``key``, [head, part], are covariances of the score with what the part adds to it on the side of the
     query, or of the key. They are taken over the keys that a query sees and summed over queries. Each side sums to
-    ``variance``, [head], the sum of the scores' variances. A share is a covariance divided by the variance and, over
-    several texts, the quotient of their sums: with s = Σ_g s_g, Var(s) = Σ_g Cov(s_g, s), the natural decomposition of
-    a variance (Shorrocks 1982, "Inequality Decomposition by Factor Components", Econometrica 50, 193-211).
+    ``variance``, [head], the sum of the scores' variances. A share is a covariance divided by the variance or, over
+    several texts, the quotient of their sums. As s = Σ_g s_g, Var(s) = Σ_g Cov(s_g, s): the natural decomposition of a
+    variance (Shorrocks 1982, "Inequality Decomposition by Factor Components", Econometrica 50, 193-211).
     """
 
     names: tuple[str, ...]
@@ -53,8 +53,8 @@ class Variation(NamedTuple):
     def sum_groups(self) -> FloatSums:
         """Return [head, group], the covariances on the side of the key, in the order of GROUPS."""
         membership = np.array([[group == name for name in GROUPS] for group in self.groups], np.float64)
-        grouped: FloatSums = self.key @ membership
-        return grouped
+        group_sums: FloatSums = self.key @ membership
+        return group_sums
 
 
 def compute_variation(trace: Trace, parts: Parts) -> Variation:
@@ -207,7 +207,7 @@ class Why:
         )
 
     def _list_composed(self, least: float) -> list[tuple[str, Head, str, float]]:
-        """Return the name of each earlier part, the head, the side and the share, largest share first."""
+        """Return the earlier head's name, the head, the side and the share of each pair, largest share first."""
         rows = [
             (name, Head(layer, int(head)), side, float(shares[head, part]))
             for layer, values in self._iter_layers()

@@ -101,10 +101,10 @@ class Step(str):
             kind = "predicted" if self.row.method == RECIPE else "means"
             return f"{_write_wording(self.row._replace(means=''))} ({kind} {self.row.means[:8]})"
         recipes = f" (recipes {self.row.means[:8]})" if self.row.means else ""
-        return _IN_CAPTION[self.row.name] + recipes if self.row.name in _IN_CAPTION else str(self)
+        return _CAPTION_WORDINGS[self.row.name] + recipes if self.row.name in _CAPTION_WORDINGS else str(self)
 
 
-_IN_CAPTION = {
+_CAPTION_WORDINGS = {
     "typed": "",
     "given words": "given as words",
     "weights only": "weights only, as transformers returns them",
@@ -242,7 +242,7 @@ def keep_heads(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> 
 def find_model_head(made: Sequence[Step], head: Head) -> Head:
     """Return the head of the model that is ``head`` in a reading, or the layer that is ``head.layer``.
 
-    It is another one if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
+    The two differ if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
     kept layers of rollout are numbered from 0.
     """
     for step in reversed(made):

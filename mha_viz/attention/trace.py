@@ -43,7 +43,7 @@ class Parameters(NamedTuple):
     b_o: Floats  # [d_model]
 
 
-class Relative(NamedTuple):
+class DistanceTerms(NamedTuple):
     """Terms that a layer adds to its scaled scores for the distance between two tokens.
 
     They are a bias (Raffel et al. 2020; Press et al. 2022, "ALiBi"), and the products of the query and of the key with
@@ -100,7 +100,7 @@ class Trace:
 
     Attributes:
         scaling: the factor of the products, 1 / √d_k in the paper and in almost every model.
-        entered: the input of a layer that normalises it and passes the result, x, to its attention.
+        layer_input: the input of a layer that normalises it and passes the result, x, to its attention.
         rotation: the rotation of queries and keys by their positions, in models that have it. ``q`` and ``k`` are then
             rotated; ``before_turn`` has the unrotated ones.
         relative: the terms that the distance between two tokens adds to the scaled scores.
@@ -122,9 +122,9 @@ class Trace:
     weights: Floats  # [h, query, key]: softmax(scores · scaling), rows sum to 1
     context: Floats  # [h, n, d_k]: the weighted sum of the values
     agreement: Agreement
-    entered: Floats | None = None  # [n, d_model]
+    layer_input: Floats | None = None  # [n, d_model]
     rotation: Rotation | None = None
-    relative: Relative | None = None
+    relative: DistanceTerms | None = None
     memory: Floats | None = None  # [m, d_model]
 
     @property
@@ -155,7 +155,7 @@ class Trace:
     @property
     def pre_norm(self) -> bool:
         """True if the layer normalises its input and passes the result to its attention."""
-        return self.entered is not None
+        return self.layer_input is not None
 
     @cached_property
     def before_turn(self) -> tuple[Floats, Floats]:
@@ -195,7 +195,7 @@ class Trace:
 
     @property
     def concatenation(self) -> Floats:
-        """The outputs of the heads side by side: [n, h · d_k]; columns h·d_k to (h+1)·d_k belong to head h."""
+        """The outputs of the heads side by side: [n, h · d_k]; columns i·d_k to (i+1)·d_k belong to head i."""
         return _read_only(concatenate_heads(self.context))
 
     @cached_property
@@ -207,7 +207,7 @@ class Trace:
     def bytes(self) -> int:
         """The size of the arrays in memory, in bytes."""
         arrays = (self.x, self.mask, self.q, self.k, self.v, self.scores, self.weights, self.context, self.output)
-        inputs = [] if self.entered is None else [self.entered]
+        inputs = [] if self.layer_input is None else [self.layer_input]
         rotations = [] if self.rotation is None else [self.rotation.cos, self.rotation.sin, self.rotation.norms]
         return sum(array.nbytes for array in (*arrays, *self.parameters, *inputs, *rotations))
 
@@ -271,17 +271,17 @@ def compute_trace(
     *,
     heads: int,
     scaling: float,
-    entered: Floats | None = None,
+    layer_input: Floats | None = None,
     rotation: Rotation | None = None,
-    relative: Relative | None = None,
+    relative: DistanceTerms | None = None,
     memory: Floats | None = None,
     model_results: tuple[Floats, Floats] | None = None,
 ) -> Trace:
     """Compute a trace from ``x`` [n, d_model].
 
     ``model_results`` are the weights [h, query, key] and the output [n, d_model] of the model, for comparison.
-    ``entered``, ``rotation``, ``relative`` and ``memory`` are as for :class:`Trace`. Raises ShapeError if the number of
-    heads does not divide the number of columns of W_Q.
+    ``layer_input``, ``rotation``, ``relative`` and ``memory`` are as for :class:`Trace`. Raises ShapeError if the
+    number of heads does not divide the number of columns of W_Q.
     """
     if parameters.w_q.shape[1] % heads:
         raise ShapeError(f"{heads} heads cannot share {parameters.w_q.shape[1]} columns.")
@@ -300,14 +300,14 @@ def compute_trace(
     return Trace(
         *(model, revision, layer, text, scaling, p, x, _read_only(mask)),
         *(q, k, v, scores, weights, context, agreement),
-        entered,
+        layer_input,
         rotation,
         relative,
         memory,
     )
 
 
-def _scale_scores(q: Floats, k: Floats, scores: Floats, scaling: float, relative: Relative | None) -> Floats:
+def _scale_scores(q: Floats, k: Floats, scores: Floats, scaling: float, relative: DistanceTerms | None) -> Floats:
     """Return [h, query, key], the scores times their factor, plus what distances add."""
     scaled: Floats = scores * np.float32(scaling)
     return scaled if relative is None else scaled + relative.compute(q, k, scaling)

@@ -41,7 +41,7 @@ class TwoStacks(NamedTuple):
 
 
 def layer_index(_: Any, layer: int) -> tuple[int, ...]:
-    """Return the indices in a module path for families whose layers are numbered from 0."""
+    """Return the indices in a module path for families with one module per layer."""
     return (layer,)
 
 

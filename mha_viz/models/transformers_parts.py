@@ -16,7 +16,7 @@ from mha_viz.errors import ModelUnsupported
 from mha_viz.library_parts import TESTED_VERSIONS, LibraryPart, check_parts, has_part
 from mha_viz.model_names import shorten_name
 
-SLOWER = "Models are read more slowly."
+LOSS_OF_SPEED = "Models are read more slowly."
 
 PARTS: tuple[LibraryPart, ...] = (
     LibraryPart("transformers", "AttentionInterface", "records the attention of each layer"),
@@ -30,8 +30,8 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart("torch:Tensor", "_version", "whether weights have changed"),
     LibraryPart("torch.nn:Module", "_forward_hooks", "whether a layer has listeners"),
     LibraryPart("torch.nn:Module", "_forward_pre_hooks", "whether a layer has listeners"),
-    LibraryPart("torch:ops.mkldnn", "_reorder_linear_weight", "packs the weights of a layer", SLOWER),
-    LibraryPart("torch:ops.mkldnn", "_linear_pointwise", "multiplies by packed weights", SLOWER),
+    LibraryPart("torch:ops.mkldnn", "_reorder_linear_weight", "packs the weights of a layer", LOSS_OF_SPEED),
+    LibraryPart("torch:ops.mkldnn", "_linear_pointwise", "multiplies by packed weights", LOSS_OF_SPEED),
 )
 
 _MODELS = "transformers.models"

@@ -291,7 +291,7 @@ def serve(work: Work, network: bool = False) -> None:
         with lock:
             try:
                 messages.send(output, header, arrays)
-            except OSError:  # the parent has ended: the work saves its results so far, as whenever it is stopped
+            except OSError:  # the parent has ended: stop the work, which then saves its results
                 stop.set()
 
     try:

@@ -7,8 +7,8 @@ Privileges of the superuser are dropped, except the one to read files. All restr
 everything that it starts, so call :func:`confine` before starting threads. Open files stay open. On other systems, or
 where the kernel lacks these features, nothing is removed.
 
-Landlock is three system calls: include/uapi/linux/landlock.h. The packages for it on PyPI are an alpha release without
-the network rules, and wrappers of libseccomp, which the slim images of Python lack.
+Landlock is three system calls: include/uapi/linux/landlock.h. On PyPI, the package for Landlock is an alpha release
+without the network rules, and those for seccomp wrap libseccomp, which the slim images of Python lack.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _VERSION, _PATH_BENEATH = 1, 1
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _CHANGE_RIGHTS = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))  # to write, remove and create files and folders
 _RIGHTS_SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → right to move between folders, to truncate
-_TCP, _TCP_SINCE = 0b11, 4  # rights to bind and to connect
+_TCP, _TCP_SINCE = 0b11, 4  # rights to bind and to connect; the first version that has them
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
 
 _SET_DUMPABLE, _GET_SECCOMP, _SET_SECCOMP, _NO_NEW_PRIVILEGES = 4, 21, 22, 38  # of prctl
@@ -193,8 +193,8 @@ def _drop_privileges(libc: ctypes.CDLL) -> None:
     """Drop all superuser privileges except the one to read files (capset(2)); some would override Landlock."""
     header, capabilities = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
     if libc.capget(header, capabilities) == 0 and any(capabilities):
-        remaining = [capabilities[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
-        libc.capset(header, (ctypes.c_uint32 * 6)(*remaining))
+        remaining_capabilities = [capabilities[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
+        libc.capset(header, (ctypes.c_uint32 * 6)(*remaining_capabilities))
 
 
 def _restrict_writing(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:

@@ -133,11 +133,11 @@ def status_line() -> Iterator[Callable[[str], None]]:
 
     If stderr is not a terminal, it prints a new line every few seconds.
     """
-    overwrites, last_print = _can_overwrite(), monotonic()
+    can_overwrite, last_print = _can_overwrite(), monotonic()
 
     def print_line(line: str) -> None:
         nonlocal last_print
-        if overwrites:
+        if can_overwrite:
             print(f"\r{line}".ljust(79), end="", file=sys.stderr, flush=True)
         elif monotonic() - last_print >= SECONDS_BETWEEN_LINES:
             last_print = monotonic()
@@ -146,7 +146,7 @@ def status_line() -> Iterator[Callable[[str], None]]:
     try:
         yield print_line
     finally:
-        if overwrites:
+        if can_overwrite:
             print(file=sys.stderr)
 
 

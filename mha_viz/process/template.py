@@ -142,7 +142,7 @@ class Template:
     def close(self) -> None:
         """End the template; its copies keep running.
 
-        It exits by itself, so that no ended copy is left to the system's first process, which may not reap them.
+        The template reaps its ended copies before it exits, because the system's first process may not reap them.
         """
         self._requests.close()
         with suppress(subprocess.TimeoutExpired):

@@ -69,7 +69,7 @@ class _FairClock:
         self._starts[client] += seconds
 
     def forget(self, waiting_clients: Container[Hashable]) -> None:
-        """Forget the start tags of all other clients, except future ones."""
+        """Forget the start tags of clients that are not waiting, except tags in the future."""
         self._starts = {
             client: start for client, start in self._starts.items() if start > self._now or client in waiting_clients
         }

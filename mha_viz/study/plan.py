@@ -42,7 +42,7 @@ def plan(encoder: Encoder, corpus: Corpus, first: int = 0) -> Plan:
 
     ``first`` is the number of the first sentence, for a part of a corpus.
     """
-    encoder.check_rows()
+    encoder.check_no_sinks()
     sentences: list[WordPieces | None] = []
     left_out: list[str] = []
     for number, sentence in enumerate(corpus.sentences):

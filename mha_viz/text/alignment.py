@@ -45,9 +45,9 @@ def _align_words(a: Sequence[str], b: Sequence[str]) -> list[int | None]:
 
     A common beginning and a common end are always kept.
     """
-    shorter = min(len(a), len(b))
-    prefix = next((i for i in range(shorter) if a[i] != b[i]), shorter)
-    suffix = next((i for i in range(shorter - prefix) if a[-1 - i] != b[-1 - i]), shorter - prefix)
+    min_length = min(len(a), len(b))
+    prefix = next((i for i in range(min_length) if a[i] != b[i]), min_length)
+    suffix = next((i for i in range(min_length - prefix) if a[-1 - i] != b[-1 - i]), min_length - prefix)
     partners = _align_subsequence(a[prefix : len(a) - suffix], b[prefix : len(b) - suffix])
     middle = [None if j is None else prefix + j for j in partners]
     return [*range(prefix), *middle, *range(len(b) - suffix, len(b))]
@@ -101,7 +101,7 @@ def _align_spans(units: Sequence[Token], other_units: Sequence[Token], matches: 
 
 
 def _pair_gaps(units: Sequence[Token], other_units: Sequence[Token], matches: Sequence[int | None]) -> list[int | None]:
-    """Return ``matches``, and also pair the words between two partners if both texts have the same number there."""
+    """Return ``matches``, and also pair the words between two partners if both texts have equally many there."""
     pairs = list(matches)
     anchors = [(i, j) for i, j in enumerate(matches) if j is not None]
     for (i, j), (i_end, j_end) in pairwise([(-1, -1), *anchors, (len(units), len(other_units))]):

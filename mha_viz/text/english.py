@@ -117,7 +117,7 @@ _CODE = re.compile(
     re.MULTILINE,
 )
 _ADDRESS = re.compile(r"\S*(?:://|www\.|@)\S*")
-_ADJECTIVAL = ("ous", "ful", "able", "ible", "less", "ish", "ive")
+_ADJECTIVE_ENDINGS = ("ous", "ful", "able", "ible", "less", "ish", "ive")
 _SENTENCE_OPENERS = ".!?…:;\"“”'‘’«»([-–—*•>"  # a word after one of these may be capitalised without being a name
 
 
@@ -180,4 +180,4 @@ def _may_be_noun(word: str, previous_word: str, is_all_caps: bool) -> bool:
     is_predicate = (
         previous in _SUBJECTS or previous in _AUXILIARIES or previous in ("to", "not") or previous.endswith("n't")
     )
-    return not is_predicate and (has_modifier or not lower_word.endswith(_ADJECTIVAL))
+    return not is_predicate and (has_modifier or not lower_word.endswith(_ADJECTIVE_ENDINGS))

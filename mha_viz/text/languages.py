@@ -60,7 +60,7 @@ PARTICLES = english.split_words(
     "de du des del della di da do dos das la le les los las el al von van der den ter zu y e"
 )
 # Forms that are no evidence for a language, because English text has them.
-AMBIGUOUS = english.split_words(
+AMBIGUOUS_FORMS = english.split_words(
     "die war hat man den bin hut mit um im her bald wand "
     "l un des ma son ton ses tes pas plus sur par pour sans est si tu te ce au en y a on "
     "o con sin era mi fan per al ha come fra io che do as no os com mas um com dos e i u "
@@ -124,7 +124,7 @@ def is_function_word(word: str, language: str = ENGLISH) -> bool:
 
 
 def _find_evidence(word: str) -> set[str]:
-    return {*split_apostrophes(word)} - AMBIGUOUS
+    return {*split_apostrophes(word)} - AMBIGUOUS_FORMS
 
 
 def has_other_letters(words: Sequence[str]) -> bool:

@@ -120,7 +120,7 @@ class Spelling(NamedTuple):
             else cls("", END_MARK if has_end_marks else OPEN_MARK if has_open_marks else CONTINUATION_MARK)
         )
 
-    def number_words(self, names: Sequence[str], second_from: int | None = None) -> list[int | None]:
+    def number_words(self, names: Sequence[str], pair_start: int | None = None) -> list[int | None]:
         """Return the number of each piece's word, as far as marks separate words; None for special tokens."""
         numbers: list[int | None] = []
         count, is_open = 0, False
@@ -132,7 +132,7 @@ class Spelling(NamedTuple):
             is_continuation = bool(self.blanks) or (
                 is_open and (self.mark != CONTINUATION_MARK or _strip_mark(name) != name)
             )
-            count += not (is_continuation and index != second_from)
+            count += not (is_continuation and index != pair_start)
             numbers.append(count)
             is_open_mark = self.mark == OPEN_MARK  # otherwise, the mark ends a word
             is_open = self.mark == CONTINUATION_MARK or (bool(self.mark) and name.endswith(self.mark) == is_open_mark)
@@ -165,18 +165,18 @@ UNMARKED = Spelling()  # interprets no marks: every name is a word of its own
 
 
 def read_names(
-    names: Sequence[str], spelling: Spelling, second_from: int | None = None
+    names: Sequence[str], spelling: Spelling, pair_start: int | None = None
 ) -> tuple[tuple[str, str], list[Piece]]:
     """Decode the names of pieces: return the two texts (the second may be empty) and the pieces with their spans.
 
     If only marks separate words, these are joined by single spaces.
     """
-    numbers = spelling.number_words(names, second_from)
+    numbers = spelling.number_words(names, pair_start)
     buffers = bytearray(), bytearray()
     spans: list[tuple[int, int]] = []
     last_numbers: list[int | None] = [None, None]
     for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
-        segment = int(second_from is not None and index >= second_from)
+        segment = int(pair_start is not None and index >= pair_start)
         encoded = b"" if number is None else spelling.decode_piece(name)
         if last_numbers[segment] is None and (spelling.blanks == "▁" or encoded.strip()):
             encoded = encoded.removeprefix(b" ")  # SentencePiece adds a blank before a text
@@ -188,7 +188,7 @@ def read_names(
     (text, text_spans), (pair, pair_spans) = map(_decode, buffers)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
-        segment = int(second_from is not None and index >= second_from)
+        segment = int(pair_start is not None and index >= pair_start)
         char_spans = pair_spans if segment else text_spans
         position = char_spans[start - 1][1] if start else 0
         span = (
@@ -203,15 +203,15 @@ def read_names(
 
 
 def read_offsets(
-    names: Sequence[str], offsets: Sequence[tuple[int, int]], texts: tuple[str, str], second_from: int | None = None
+    names: Sequence[str], offsets: Sequence[tuple[int, int]], texts: tuple[str, str], pair_start: int | None = None
 ) -> list[Piece]:
     """Return the pieces of a text, or of two, from their names and character spans."""
     spelling = Spelling.detect(names)
-    numbers = spelling.number_words(names, second_from)
+    numbers = spelling.number_words(names, pair_start)
     pieces = []
     for index, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):
         is_added = number is None or (start == end and bool(name) and not _get_white_space(name))
-        segment = int(second_from is not None and index >= second_from)
+        segment = int(pair_start is not None and index >= pair_start)
         pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWN_NAMES))
     if any(_belong_to_one_word(*pair, texts) for pair in pairwise(pieces)):
         return [piece._replace(word=None if piece.word is None else 0) for piece in pieces]
@@ -219,9 +219,9 @@ def read_offsets(
 
 
 def _belong_to_one_word(previous: Piece, piece: Piece, texts: tuple[str, str]) -> bool:
-    """Tell whether two pieces that are separate words by their names meet between letters.
+    """Tell whether two pieces meet between letters, although their names make them separate words.
 
-    Then the vocabulary writes blanks, but the text has none.
+    If so, the vocabulary writes blanks, but the text has none.
     """
     if previous.segment != piece.segment or None in (previous.word, piece.word) or previous.word == piece.word:
         return False
@@ -240,13 +240,13 @@ def _are_special(names: Sequence[str]) -> list[bool]:
     Translation models also read language codes. If some name has "▁" or is </s>, as in their vocabularies, a language
     code is special at the ends of a text and next to a special token such as </s>.
     """
-    are_named = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
+    have_special_names = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
     if not any("▁" in name or name == "</s>" for name in names):
-        return are_named
-    neighbours = zip([True, *are_named], [*are_named[1:], True], strict=False)
+        return have_special_names
+    neighbours = zip([True, *have_special_names], [*have_special_names[1:], True], strict=False)
     return [
-        is_named or (any(adjacent) and bool(LANGUAGE_CODES.fullmatch(name)))
-        for name, is_named, adjacent in zip(names, are_named, neighbours, strict=True)
+        is_named or (any(are_neighbours_special) and bool(LANGUAGE_CODES.fullmatch(name)))
+        for name, is_named, are_neighbours_special in zip(names, have_special_names, neighbours, strict=True)
     ]
 
 
@@ -308,7 +308,7 @@ def _decode_truncated(data: bytearray) -> str:
 
 
 def _decode(data: bytearray) -> tuple[str, list[tuple[int, int]]]:
-    """Decode UTF-8; also return for each byte the span of its character. Invalid bytes are written as <0xC3>."""
+    """Decode UTF-8; also return for each byte the span of its character. An invalid byte becomes a name like <0xC3>."""
     characters: list[str] = []
     spans: list[tuple[int, int]] = []
     offset = 0
@@ -374,7 +374,7 @@ def number_words(pieces: Sequence[Piece], texts: tuple[str, str]) -> list[int | 
     The pieces must have the spans that :func:`adjust_spans` returns.
 
     Words are separated by white space and punctuation: "didn't" is one word although BERT splits it into three pieces,
-    and the full stop of "tired." is a separate word although SentencePiece keeps them together. An apostrophe belongs
+    and the full stop of "tired." is a separate word although SentencePiece keeps it with "tired". An apostrophe belongs
     to a word only between two letters or digits. Every other punctuation mark or sign, including the underscore and a
     leading apostrophe, is a word of its own; several in one piece form a word together. Line ends and tabs are words,
     too, while a blank belongs to the word after it. Adjacent emoji form one word. In addition, the marks of a
@@ -420,7 +420,7 @@ def _starts_word(previous: Piece, piece: Piece, text: str) -> bool:
 
 
 def _strip_attached(text: str, piece: Piece) -> str:
-    """Return the piece's text without accents and joiners, extended to the characters these belong to."""
+    """Return the piece's text without accents and joiners; the character that they belong to if nothing is left."""
     start = piece.start
     while start and all(map(is_attached, text[start : piece.end])):
         start -= 1

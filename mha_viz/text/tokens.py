@@ -191,25 +191,25 @@ def build_text(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = 
     return TokenizedText(text, pair, tuple(tokens), cut)
 
 
-def from_names(names: Sequence[str], second_from: int | None = None, marks: bool = True) -> TokenizedText:
+def from_names(names: Sequence[str], pair_start: int | None = None, marks: bool = True) -> TokenizedText:
     """Build a text from a tokenizer's names of pieces ("##ing", "Ġthe", "▁the"), interpreting their marks.
 
     The typed text is decoded from the names; if these have no blanks, words are separated by single spaces.
-    ``second_from`` is the index of the first piece of a second sentence. Without ``marks``, names are shown as they
+    ``pair_start`` is the index of the first piece of a second sentence. Without ``marks``, names are shown as they
     are, each as a word of its own.
     """
-    texts, pieces = read_names(names, Spelling.detect(names) if marks else UNMARKED, second_from)
+    texts, pieces = read_names(names, Spelling.detect(names) if marks else UNMARKED, pair_start)
     return build_text(*texts, pieces)
 
 
 def from_offsets(
-    names: Sequence[str], offsets: Sequence[tuple[int, int]], texts: tuple[str, str], second_from: int | None = None
+    names: Sequence[str], offsets: Sequence[tuple[int, int]], texts: tuple[str, str], pair_start: int | None = None
 ) -> TokenizedText:
-    """Build a text, with a second sentence or "", whose pieces have known spans.
+    """Build a text from pieces with known spans. The second of ``texts`` may be "".
 
-    A piece with an empty span was added by the tokenizer.
+    A piece with an empty span was added by the tokenizer. ``pair_start`` is as for :func:`from_names`.
     """
-    return build_text(*texts, read_offsets(names, offsets, texts, second_from))
+    return build_text(*texts, read_offsets(names, offsets, texts, pair_start))
 
 
 def parse_text(fields: Any) -> TokenizedText:
@@ -219,7 +219,7 @@ def parse_text(fields: Any) -> TokenizedText:
     """
     _expect(_has_type(fields, dict) and set(fields) == set(TokenizedText.__dataclass_fields__), "a text", fields)
     sentences = fields["text"], fields["pair"]
-    _expect(all(_has_type(sentence, str) for sentence in sentences), "two sentences", sentences)
+    _expect(all(_has_type(sentence, str) for sentence in sentences), "a pair of sentences", sentences)
     words, token_fields = fields["given"], fields["tokens"]
     _expect(_has_type(words, list, tuple) and all(_has_type(word, str) for word in words), "a list of words", words)
     _expect(fields["unit"] in ("pieces", "words"), "pieces or words", fields["unit"])
@@ -232,9 +232,9 @@ def parse_text(fields: Any) -> TokenizedText:
 def _parse_cut(fields: Any) -> Cut:
     _expect(_has_type(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "a truncation", fields)
     lengths = fields["kept"]
-    _expect(_has_type(lengths, list, tuple) and len(lengths) == 2, "two numbers of characters", lengths)
+    _expect(_has_type(lengths, list, tuple) and len(lengths) == 2, "a pair of numbers of characters", lengths)
     numbers = (fields["pieces"], fields["limit"], *lengths)
-    _expect(all(_has_type(number, int) and number >= 0 for number in numbers), "numbers from 0", numbers)
+    _expect(all(_has_type(number, int) and number >= 0 for number in numbers), "a list of numbers from 0", numbers)
     _expect(_has_type(fields["more"], bool), "true or false", fields["more"])
     return Cut(fields["pieces"], fields["limit"], (lengths[0], lengths[1]), fields["more"])
 

@@ -197,10 +197,10 @@ def draw_unnormalised_inputs(trace: Trace, tokens: Sequence[int], query: int, ke
 
     Raises ValueError for layers whose input is not normalised first.
     """
-    if trace.entered is None:
+    if trace.layer_input is None:
         raise ValueError("this layer does not normalise its input")
     title = "numbers of a token, before the norm"
-    return _draw_rows(trace, trace.entered, title, tokens, (query, key), theme)
+    return _draw_rows(trace, trace.layer_input, title, tokens, (query, key), theme)
 
 
 def _draw_rows(

@@ -118,7 +118,7 @@ def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[
 
 
 def _compute_length_matrices(encoder: Encoder) -> list[torch.Tensor]:
-    """Return for each layer matrices [head, d_head, d_head] that preserve the lengths that slices of W_O produce.
+    """Return for each layer matrices [head, d_head, d_head] that give vectors the same lengths as slices of W_O do.
 
     They are the triangular factors of a QR decomposition, since a rotation keeps lengths.
     """

@@ -1,4 +1,4 @@
-"""Explain all links of a head on a text at once: why it looks, and what it writes."""
+"""Explain all links of a head on a text at once: why each is strong, and what each key writes."""
 
 from __future__ import annotations
 

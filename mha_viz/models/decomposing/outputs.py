@@ -1,6 +1,6 @@
 """Explain what heads write: the words that their outputs move a token towards, and whether they copy.
 
-Vectors are related to words by the model's output matrix if its last norm leads straight to it, and otherwise by its
+Vectors are related to words by the model's output matrix where it directly follows the last norm, and otherwise by the
 input embeddings (Dar et al. 2023, "Analyzing Transformers in Embedding Space"). Norms keep the standard deviations of
 the pass (Kobayashi et al. 2021), and the mean over the vocabulary is subtracted.
 """
@@ -43,11 +43,11 @@ from mha_viz.models.reading.stream import LayerNorms
 if TYPE_CHECKING:
     import pandas as pd
 
-WORDS = 5  # words listed in each direction: towards and away
-DIRECTIONS = 3  # largest directions of a head that are listed
+WORDS = 5  # number of words listed in each direction: towards and away
+DIRECTIONS = 3  # default number of a head's directions to list
 MAX_DIRECTIONS = 100
 UNTRAINED_SEED = 0
-MAX_PRODUCTS = 10**11  # multiplications for the words of all heads: seconds
+MAX_PRODUCTS = 10**11  # maximum number of multiplications to name the words of all heads; they take seconds
 _DIRECTION_BATCH = 256  # vectors that are compared with the vocabulary at a time
 _ROW_BATCH = 8192  # rows of a matrix of words that are converted to float64 at a time
 _OUTPUT_MATRICES = {"lm_head.weight", "embed_out.weight"}  # the second is GPT-NeoX's
@@ -55,7 +55,7 @@ _ANY_TEXT = "a"  # measurements of weights alone do not depend on the text of th
 _UNUSED_PREFIX = "[unused"  # BERT's vocabulary has rows that no text uses
 
 _cache_lock = threading.Lock()  # guards the caches below
-_vocabularies: WeakKeyDictionary[Encoder, WordVectors] = WeakKeyDictionary()
+_word_vectors: WeakKeyDictionary[Encoder, WordVectors] = WeakKeyDictionary()
 _products: WeakKeyDictionary[Encoder, FloatSums] = WeakKeyDictionary()
 
 
@@ -90,10 +90,10 @@ def explain_output(
         pair: a second text, read together with the first.
         words: the sentence as words, in place of ``text``.
 
-    Returns, for each key, the norm of what is moved, its share of what the layer adds, and the words of the vocabulary
-    that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises the errors of
-    :meth:`Encoder.score_parts`, and ModelUnsupported for models with more than norms and one matrix between a head's
-    output and its words.
+    Returns, for each key, the norm of the vector that it contributes, the share of this vector in what the layer adds,
+    and the words that it moves the token towards and away from (:class:`mha_viz.attention.outputs.HeadOutput`). Raises
+    the errors of :meth:`Encoder.score_parts`, and ModelUnsupported for models with more than norms and one matrix
+    between a head's output and its words.
 
     >>> output = mv.explain_output(mv.load("repeater"), "dog river anna dog", "L1H3", 3)
     >>> output.table().loc[1, "towards"].split(", ")[0]  # after "dog" came "river"
@@ -109,13 +109,13 @@ def explain_output(
         links = compute_links(trace, number, query)
         # Leave the weights out: they change the lengths of vectors, not the ranks of words.
         contributions = trace.v[number] @ trace.slice_w_o(number)
-        written = name_words(encoder, norms.after.apply(np.vstack([contributions, links.vectors.sum(axis=0)]), query))
+        entries = name_words(encoder, norms.after.apply(np.vstack([contributions, links.vectors.sum(axis=0)]), query))
     weights = trace.weights[number, query]
-    by_key = tuple(entry if weight else NO_WORDS for entry, weight in zip(written[:-1], weights, strict=True))
+    key_words = tuple(entry if weight else NO_WORDS for entry, weight in zip(entries[:-1], weights, strict=True))
     return HeadOutput(
         *(encoder.name, trace.text, checked_head, query, weights, *links, vectors.matrix),
-        by_key,
-        written[-1],
+        key_words,
+        entries[-1],
     )
 
 
@@ -156,9 +156,9 @@ def name_words_of_heads(
     with one_blas_thread:
         for trace, norms in encoder.iter_norms(pieces, encoder.layer_numbers):
             contributions = np.concatenate([trace.v[head] @ trace.slice_w_o(head) for head in range(trace.heads)])
-            written = name_words(encoder, norms.after.apply(contributions, 0), include_away=False)
-            by_key = [entry.towards[:count] for entry in written]
-            words_by_head += [tuple(by_key[start : start + trace.n]) for start in range(0, len(by_key), trace.n)]
+            entries = name_words(encoder, norms.after.apply(contributions, 0), include_away=False)
+            key_words = [entry.towards[:count] for entry in entries]
+            words_by_head += [tuple(key_words[start : start + trace.n]) for start in range(0, len(key_words), trace.n)]
     return tuple(words_by_head)
 
 
@@ -167,12 +167,12 @@ def name_words(encoder: Encoder, directions: Floats, *, include_away: bool = Tru
 
     Without ``include_away``, the words moved away from are left out, which takes half the time.
     """
-    vectors, written = load_word_vectors(encoder), list[WrittenWords]()
+    vectors, entries = load_word_vectors(encoder), list[WrittenWords]()
     for start in range(0, len(directions), _DIRECTION_BATCH):
         block = directions[start : start + _DIRECTION_BATCH]
         words = _rank_words(encoder, _multiply(vectors.outputs, block), vectors.is_word, include_away)
-        written += [entry if row.any() else NO_WORDS for entry, row in zip(words, block, strict=True)]
-    return written
+        entries += [entry if row.any() else NO_WORDS for entry, row in zip(words, block, strict=True)]
+    return entries
 
 
 def _multiply(words: torch.Tensor, directions: npt.NDArray[Any]) -> Floats:
@@ -210,10 +210,10 @@ def _name_word(encoder: Encoder, piece: int) -> str:
 def copying_scores(encoder: AnyModel) -> pd.DataFrame:
     """Measure whether heads copy: whether attending to a word moves a token towards the same word.
 
-    The score is Σ λ / Σ |λ| over the eigenvalues of the circuit from words to words, E W_V W_O U, −1 to 1. E are the
-    input embeddings as the first norm passes them on, without its standard deviation; U are the words after the norm
-    behind the heads (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "Copying heads").
-    It depends on weights alone. Raises the errors of :func:`explain_output`.
+    The score is Σ λ / Σ |λ| over the eigenvalues of the circuit from words to words, E W_V W_O U, −1 to 1. E is the
+    matrix of input embeddings with the norm before the heads, U that of output vectors with the norm after them; both
+    norms without their standard deviations (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits",
+    section "Copying heads"). It depends on weights alone. Raises the errors of :func:`explain_output`.
 
     Returns a table with one row per head, named "L0H0" and so on, and the columns ``copying`` and ``untrained``, the
     score of the same head with random weights.
@@ -339,11 +339,11 @@ def load_word_vectors(encoder: Encoder) -> WordVectors:
     Raises ModelUnsupported, with the reason, if what heads write cannot be related to words.
     """
     with _cache_lock:
-        vectors = _vocabularies.get(encoder)
+        vectors = _word_vectors.get(encoder)
     if vectors is None:  # opened outside the lock: it may take seconds, and other models need not wait
         vectors = _open_word_vectors(encoder)
         with _cache_lock:
-            vectors = _vocabularies.setdefault(encoder, vectors)
+            vectors = _word_vectors.setdefault(encoder, vectors)
     return vectors
 
 
@@ -352,8 +352,8 @@ def _open_word_vectors(encoder: Encoder) -> WordVectors:
     inputs, family = encoder.word_vectors, find_family(encoder.config)
     check_full_precision(inputs.dtype, encoder.name)
     projection = encoder.word_projection
-    is_straight = is_setting_true(family.pre_norm, encoder.config) and inputs.shape[1] == encoder.d_model
-    if encoder.causal and not is_straight:
+    has_direct_output = is_setting_true(family.pre_norm, encoder.config) and inputs.shape[1] == encoder.d_model
+    if encoder.causal and not has_direct_output:
         raise ModelUnsupported(
             f"The words that heads of {quote_model(encoder.name)} write are unknown: between heads and words there is "
             "more than one norm and one matrix.",

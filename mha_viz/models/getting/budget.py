@@ -112,7 +112,7 @@ class _Download:
         return time.time() - self.last_used < KEEP_SECONDS
 
     def remove(self) -> int:
-        """Remove the files and then empty folders. Return the number of bytes freed.
+        """Remove the files, and then the folders that are empty. Return the number of bytes freed.
 
         config.json is removed first, because a folder without it counts as absent.
         """

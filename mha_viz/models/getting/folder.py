@@ -59,7 +59,7 @@ _DTYPE_BYTES = MappingProxyType(
 )
 
 # Families have different names for the same number. All names are checked, whatever the family, because a config may
-# contain several; each has the largest value that a real model can have.
+# contain several. The limits are the largest values that a real model can have.
 _SIZES: tuple[Sizes, ...] = tuple(family.sizes for family in FAMILIES.values())
 _SIZES += tuple(stack for stacks in ENCODER_DECODERS.values() for stack in stacks)
 _SIZES += (Sizes("n_layers", "attention_heads", "emb_dim", positions="max_seq_len"),)  # in families without a row
@@ -152,8 +152,8 @@ def _read_config_facts(row: Model, full_config: Json, label: str) -> Facts:
     config = select_text_config(full_config)
     heads = _find_largest(config, _HEADS)
     try:
-        keys = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
-        heads_per_key = heads // keys if keys else 1  # no number of heads: transformers fills it in
+        key_heads = families.count_key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
+        heads_per_key = heads // key_heads if key_heads else 1  # no number of heads: transformers fills it in
         causal = families.is_causal(SimpleNamespace(**config))
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelBroken(f"{label}: config.json contradicts itself.", "Get the file again.") from error
@@ -243,9 +243,9 @@ def _fill_in_shape(row: Model, config: Json, folder: Path, label: str) -> Model:
     """Check the tokenizer and the weights. Return the row with layers, heads, width and size."""
     _check_tokenizer(folder, label)
     files = list_weight_files(folder, label)
-    text = select_text_config(config)
-    check_parameter_count(_estimate_parameters(text), folder, label)
-    layers, heads, d_model = (_find_largest(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    text_config = select_text_config(config)
+    check_parameter_count(_estimate_parameters(text_config), folder, label)
+    layers, heads, d_model = (_find_largest(text_config, names) for names in (_LAYERS, _HEADS, _WIDTH))
     megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
     return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
 

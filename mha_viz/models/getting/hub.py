@@ -119,7 +119,7 @@ def _read_own_facts(folder: Path, model: Model) -> Facts:
 
 
 def _find_checked_folder(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
-    """Return the folder of a model that does not come with the app, and its facts."""
+    """Return the folder and the facts of a model that does not come with the app; None for both if it is missing."""
     if model.kind == "folder":
         return Path(model.path), inspect_cached(Path(model.path), model)
     for hub_id in list_hub_ids(model):
@@ -259,15 +259,15 @@ def _download(model: Model, state: _DownloadState) -> Path:
     listing = _list_files(model, state)
     state.total = sum(f.size for f in listing.files.values())
     model_folder = find_model_storage(model.hub_id)
-    with budget.reserve_space(state.total, label), _create_partial_folder(model_folder, state.total, label) as partial:
+    with budget.reserve_space(state.total, label), _create_new_folder(model_folder, state.total, label) as new_folder:
         files = {name: [*file] for name, file in listing.files.items()}
         digests_by_name = _ask_child(
-            model, state, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial)
+            model, state, STALL_SECONDS, commit=listing.commit, files=files, folder=str(new_folder)
         )
-        digests.write(partial, digests_by_name)
-        run_inspector(partial, model)
+        digests.write(new_folder, digests_by_name)
+        run_inspector(new_folder, model)
         state.record_progress()
-        return _publish(partial, model_folder, listing.commit, model.revision or MAIN_BRANCH)
+        return _publish(new_folder, model_folder, listing.commit, model.revision or MAIN_BRANCH)
 
 
 def _list_files(model: Model, state: _DownloadState) -> _Listing:
@@ -325,9 +325,9 @@ def read_max_megabytes() -> int:
 
 
 @contextmanager
-def _create_partial_folder(model_folder: Path, total_bytes: int, label: str) -> Iterator[Path]:
+def _create_new_folder(model_folder: Path, total_bytes: int, label: str) -> Iterator[Path]:
     """Yield a temporary folder next to the final folder. Raises ModelError if the disk has too little space."""
-    with temporary_folder(model_folder) as partial:
+    with temporary_folder(model_folder) as new_folder:
         free_bytes = shutil.disk_usage(model_folder).free
         if total_bytes > free_bytes:
             raise ModelError(
@@ -339,20 +339,20 @@ def _create_partial_folder(model_folder: Path, total_bytes: int, label: str) -> 
                     f"Make room in {model_folder.parent}, or set HF_HUB_CACHE to another folder.", CHOOSE_ANOTHER
                 ),
             )
-        yield partial
+        yield new_folder
 
 
-def _publish(partial: Path, model_folder: Path, commit: str, revision: str) -> Path:
+def _publish(new_folder: Path, model_folder: Path, commit: str, revision: str) -> Path:
     """Move the files to their final places and return the folder.
 
     config.json and the reference are moved last, so that an incomplete folder never looks complete. A revision that is
     a commit has no reference.
     """
     folder, reference = model_folder / "snapshots" / commit, model_folder / "refs" / revision
-    files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
-    reference_file = partial / MAIN_BRANCH
+    files = sorted(new_folder.iterdir(), key=lambda p: p.name == "config.json")
+    reference_file = new_folder / MAIN_BRANCH
     reference_file.write_text(commit, encoding="ascii")  # do everything that needs disk space before the first move
-    budget.write_note(model_folder, commit, [path.name for path in files], partial / budget.NOTE)
+    budget.write_note(model_folder, commit, [path.name for path in files], new_folder / budget.NOTE)
     folder.mkdir(parents=True, exist_ok=True)
     reference.parent.mkdir(parents=True, exist_ok=True)
     for path in files:

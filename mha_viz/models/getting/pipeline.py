@@ -103,10 +103,10 @@ def check_tokenizer_settings(settings: JsonObject, label: str) -> None:
             _check_encoded_map(settings["_spm_precompiled_charsmap"])
 
 
-def check_extra_tokens(added: JsonObject, label: str) -> None:
+def check_extra_tokens(added_tokens: JsonObject, label: str) -> None:
     """Check an added_tokens.json. Raises ModelUnsupported."""
     with _convert_errors(label):
-        _check_added_tokens([{"content": content} for content in added])
+        _check_added_tokens([{"content": content} for content in added_tokens])
 
 
 def check_sentencepiece(raw: bytes, label: str) -> None:
@@ -180,8 +180,8 @@ def _check_growth(normalizers: list[JsonObject]) -> None:
             case "Prepend":
                 growth *= 1 + _compute_max_length(step["prepend"])
             case "Replace":
-                shortest = len(step["pattern"].get("String", "1"))
-                growth *= max(1.0, _compute_max_length(step["content"]) / shortest)
+                replaced_length = len(step["pattern"].get("String", "1"))
+                growth *= max(1.0, _compute_max_length(step["content"]) / replaced_length)
             case "Precompiled":
                 maps += 1
                 _check_encoded_map(step["precompiled_charsmap"])

@@ -71,17 +71,17 @@ def _unpack_into(folder: Path, step: int, target: Path) -> Path:
         return target
     from safetensors.numpy import save_file
 
-    with temporary_folder(target.parent) as partial:
+    with temporary_folder(target.parent) as new_folder:
         with _open(folder) as file:
             names = [n for n in set(file.keys()) if n.startswith(f"{step}/") and not n.endswith(".scale")]
-            save_file({name.partition("/")[2]: _read_weight(file, name) for name in names}, partial / WEIGHTS)
+            save_file({name.partition("/")[2]: _read_weight(file, name) for name in names}, new_folder / WEIGHTS)
         for name in _OTHER_FILES:
-            shutil.copyfile(folder / name, partial / name)
-        digests.write(partial, {name: digests.digest_file(partial / name) for name in (*_OTHER_FILES, WEIGHTS)})
+            shutil.copyfile(folder / name, new_folder / name)
+        digests.write(new_folder, {name: digests.digest_file(new_folder / name) for name in (*_OTHER_FILES, WEIGHTS)})
         if target.exists() and not _is_intact(target):  # damaged in the meantime
             shutil.rmtree(target)
         try:
-            partial.rename(target)
+            new_folder.rename(target)
         except OSError:
             if not _is_intact(target):  # otherwise another process was faster
                 raise

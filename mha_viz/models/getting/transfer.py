@@ -33,7 +33,7 @@ from mha_viz.models.getting.storage import COMMIT
 from mha_viz.process.children import IsCancelled, ReportProgress, serve
 
 
-def work(order: dict[str, Any], report_progress: ReportProgress, stop: IsCancelled) -> object:
+def work(order: dict[str, Any], report_progress: ReportProgress, is_cancelled: IsCancelled) -> object:
     """List the files of the ``model``, or download ``files`` of a ``commit`` to a ``folder`` and return their digests.
 
     ``order`` has these entries. After ``seconds`` without a byte the Hub counts as silent. ``report_progress`` receives
@@ -44,7 +44,7 @@ def work(order: dict[str, Any], report_progress: ReportProgress, stop: IsCancell
 
     def report(done: float) -> None:
         """Report progress. Raises Cancelled if the waiting process has ended."""
-        if stop():
+        if is_cancelled():
             raise Cancelled("The download was stopped.")
         report_progress(done)
 

@@ -62,8 +62,8 @@ def make_substitute(encoder: Encoder, method: str, means: Weights | None = None)
         )
     axis = 1 if method == RECIPE else -2
     if means is None or (means.shape[0], means.shape[axis]) != (encoder.layers, encoder.heads):
-        missing, remedy = _MISSING_MEANS[method]
-        raise SettingError(f"{missing} of this model’s heads are missing.", remedy)
+        subject, remedy = _MISSING_MEANS[method]
+        raise SettingError(f"{subject} of this model’s heads are missing.", remedy)
     if method == RECIPE:
         return attend_with(means)
     return lambda layer, _weights, _values, outputs: torch.from_numpy(means[layer]).to(outputs).expand_as(outputs)
@@ -236,7 +236,7 @@ def compute_states_without(
 
 
 def make_ablation_tap(variants: Sequence[Collection[Head]], substitute: Substitute) -> type[Tap]:
-    """Return a tap for a batch of one text in which the heads of each variant are off."""
+    """Return the class of a tap for a batch of one text in which the heads of each variant are off."""
 
     class AblationTap(Tap):
         """Replaces the outputs of the heads that are off in each variant."""
@@ -296,7 +296,7 @@ def compute_random_ablation_states(
 
 
 def _make_direction_remover(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> MakeVariants:
-    """Return a function that makes a variant per seed, without as many random directions as ``heads`` have columns."""
+    """Return a function that removes random directions, as many as ``heads`` have columns, in one variant per seed."""
 
     def remove(outputs: torch.Tensor, replacements: torch.Tensor) -> torch.Tensor:
         """Remove the directions from the concatenated outputs."""
@@ -400,7 +400,7 @@ def run_forked_pass(
 ) -> ForkedPass:
     """Continue a pass in several variants from the W_O of ``layer``.
 
-    For models whose passes can begin at any layer, everything before it is computed only once, for all layers. The
+    For models whose passes can begin at any layer, the inputs of all layers are computed only once per text. The
     residual that is added to the result of W_O has a single text, not one per variant; PyTorch broadcasts it. Raises
     the errors of ``encode``, and UnknownHead for a layer that does not exist.
     """

@@ -91,30 +91,30 @@ def score_without(
     sentence: SentencePieces,
     variants: Sequence[tuple[Head, ...]],
     make_substitute: MakeCopySubstitute,
-    skipped: int = 0,
+    skip_count: int = 0,
 ) -> tuple[float, Numbers]:
     """Return the score of a sentence with all heads, and with the heads of each variant off, [variant], in nats.
 
-    Layers before the first of these heads are computed once, if passes of the model can begin at any layer; for a
-    single head also if the model is causal.
+    Layers before the first of these heads are computed once, if passes of the model can begin at any layer; in a causal
+    model, variants of a single head share them in any case.
 
     Args:
         encoder: the model.
         sentence: the sentence.
         variants: the heads that are off together in each variant, at least one.
         make_substitute: returns the replacement for their outputs.
-        skipped: the number of predictions at the beginning to leave out of the scores of variants, because a causal
-            model makes them in the sentence with which this one is compared, too.
+        skip_count: the number of predictions at the beginning to leave out of the scores of variants, because a
+            causal model makes them in the sentence with which this one is compared, too.
     """
     score = _score_causal if encoder.causal else _score_masked
-    return score(encoder, sentence, variants, make_substitute, skipped)
+    return score(encoder, sentence, variants, make_substitute, skip_count)
 
 
-def _group_by_layer(variants: Sequence[tuple[Head, ...]], columns: Iterable[int]) -> dict[int, list[int]]:
+def _group_by_layer(variants: Sequence[tuple[Head, ...]], indices: Iterable[int]) -> dict[int, list[int]]:
     """Group the numbers of some variants by the first layer in which a head is off."""
     layers: dict[int, list[int]] = {}
-    for column in columns:
-        layers.setdefault(min(head.layer for head in variants[column]), []).append(column)
+    for index in indices:
+        layers.setdefault(min(head.layer for head in variants[index]), []).append(index)
     return layers
 
 
@@ -145,20 +145,20 @@ def _score_causal(
     sentence: SentencePieces,
     variants: Sequence[tuple[Head, ...]],
     make_substitute: MakeCopySubstitute,
-    skipped: int,
+    skip_count: int,
 ) -> tuple[float, Numbers]:
     """Compute :func:`score_without` for a causal model: variants that lack one head diverge at its W_O."""
     (copy,), scores = sentence.copies, np.zeros(len(variants))
-    places, target_ids = copy.places[skipped:], copy.target_ids[skipped:]
+    places, target_ids = copy.places[skip_count:], copy.target_ids[skip_count:]
     substitute = make_substitute(range(1))
-    for batch_columns in _split_causal(variants, len(copy.ids)) if places else ():
+    for batch_indices in _split_causal(variants, len(copy.ids)) if places else ():
         states = torch.from_numpy(
-            _run_causal(encoder, sentence.pieces.text, [variants[column] for column in batch_columns], substitute)
+            _run_causal(encoder, sentence.pieces.text, [variants[index] for index in batch_indices], substitute)
         )
         predicting_states = states[:, places].flatten(0, 1).to(encoder.device)
-        scores[batch_columns] = (
-            score_pieces(encoder, predicting_states, target_ids * len(batch_columns))
-            .reshape(len(batch_columns), -1)
+        scores[batch_indices] = (
+            score_pieces(encoder, predicting_states, target_ids * len(batch_indices))
+            .reshape(len(batch_indices), -1)
             .sum(axis=1)
         )
     return float(_score_unablated(encoder, sentence).sum()), scores
@@ -166,11 +166,11 @@ def _score_causal(
 
 def _split_causal(variants: Sequence[tuple[Head, ...]], n: int) -> Iterator[list[int]]:
     """Yield the numbers of variants for each batch: single heads by layer, then sets of heads."""
-    single_heads = [column for column, heads in enumerate(variants) if len(heads) == 1]
-    head_sets = [column for column, heads in enumerate(variants) if len(heads) > 1]
-    for columns in (*_group_by_layer(variants, single_heads).values(), head_sets):
-        for part in split_range(0, len(columns), max(1, MAX_BATCH_TOKENS // n)):
-            yield columns[part.start : part.stop]
+    single_heads = [index for index, heads in enumerate(variants) if len(heads) == 1]
+    head_sets = [index for index, heads in enumerate(variants) if len(heads) > 1]
+    for indices in (*_group_by_layer(variants, single_heads).values(), head_sets):
+        for part in split_range(0, len(indices), max(1, MAX_BATCH_TOKENS // n)):
+            yield indices[part.start : part.stop]
 
 
 def _run_causal(encoder: Encoder, text: str, variants: Sequence[tuple[Head, ...]], substitute: Substitute) -> Weights:
@@ -233,13 +233,13 @@ def _score_masked(
     for block, states, layer_inputs in _iter_blocks(encoder, sentence):
         total += float(_score_copies(encoder, _select_masked_states(states, block), block).sum())
         substitute, batch_size = make_substitute(block.numbers), max(1, MAX_BATCH_TOKENS // (n * len(block.copies)))
-        for layer, columns in layers.items():
-            for part in split_range(0, len(columns), batch_size):
-                batch_columns = columns[part.start : part.stop]
-                ablated_heads = [variants[column] for column in batch_columns for _ in block.copies]
+        for layer, indices in layers.items():
+            for part in split_range(0, len(indices), batch_size):
+                batch_indices = indices[part.start : part.stop]
+                ablated_heads = [variants[index] for index in batch_indices for _ in block.copies]
                 tap = ablation.make_ablation_tap(ablated_heads, substitute)(encoder.allocate(n, len(ablated_heads)))
-                changed_states = _run_copies(encoder, block, len(batch_columns), tap, layer, layer_inputs)
-                scores[batch_columns] += _score_copies(encoder, changed_states, block).sum(axis=1)
+                changed_states = _run_copies(encoder, block, len(batch_indices), tap, layer, layer_inputs)
+                scores[batch_indices] += _score_copies(encoder, changed_states, block).sum(axis=1)
     return total, scores
 
 

@@ -163,8 +163,8 @@ def compute_log_probabilities(encoder: Encoder, states: Any) -> Numbers:
     state_tensor = torch.as_tensor(np.array(states), device=encoder.device)
     with torch.inference_mode():
         logits = compute_logits(load_word_head(encoder), state_tensor)
-        probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
-    return _check_probabilities(encoder, probabilities)
+        log_probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
+    return _check_probabilities(encoder, log_probabilities)
 
 
 def score_pieces(encoder: Encoder, states: torch.Tensor, pieces: Sequence[int]) -> Numbers:
@@ -183,14 +183,14 @@ def score_pieces(encoder: Encoder, states: torch.Tensor, pieces: Sequence[int]) 
     return _check_probabilities(encoder, np.concatenate(scores) if scores else np.zeros(0))
 
 
-def _check_probabilities(encoder: Encoder, probabilities: Numbers) -> Numbers:
+def _check_probabilities(encoder: Encoder, log_probabilities: Numbers) -> Numbers:
     """Return log-probabilities unchanged. Raises ModelBroken if they are not numbers."""
-    if np.isnan(probabilities).any():
+    if np.isnan(log_probabilities).any():
         raise ModelBroken(
             f"{quote_model(encoder.name)} predicts probabilities that are not numbers: its files may be damaged.",
             "Compare two texts without asking for a word, or choose another model.",
         )
-    return probabilities
+    return log_probabilities
 
 
 def compute_logits(word_head: Any, states: torch.Tensor) -> torch.Tensor:
@@ -217,7 +217,7 @@ def find_output_matrix(encoder: Encoder) -> torch.Tensor:
 
 
 def load_word_head(encoder: Encoder) -> Any:
-    """Return the module that computes logits from last states, with gradients if required.
+    """Return the module that computes logits from last states; gradients can flow back through it.
 
     Raises ModelUnsupported, with the reason, if the files do not contain it.
     """
@@ -246,9 +246,9 @@ def _open_word_head(encoder: Encoder) -> Any:
     from mha_viz.models.reading.opening import silence_transformers
 
     auto_class: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
-    offline: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    offline_options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with silence_transformers():
-        config = AutoConfig.from_pretrained(encoder.folder, **offline)
+        config = AutoConfig.from_pretrained(encoder.folder, **offline_options)
         model, report = auto_class.from_pretrained(
             encoder.folder,
             config=config,
@@ -256,7 +256,7 @@ def _open_word_head(encoder: Encoder) -> Any:
             dtype=parse_dtype(encoder.dtype),
             use_safetensors=True,
             output_loading_info=True,
-            **offline,
+            **offline_options,
         )
     missing = sorted(report["missing_keys"])
     if missing:

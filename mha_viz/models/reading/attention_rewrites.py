@@ -68,7 +68,7 @@ class _FalconAttention(nn.Module):
         for linear in (self.query_key_value, self.dense):
             linear.__class__ = nn.Linear  # the same product; the original adds its bias in a separate step
         self.scaling = original.head_dim**-0.5
-        self._keys = count_key_heads(config)
+        self._key_heads = count_key_heads(config)
 
     def forward(
         self,
@@ -80,8 +80,8 @@ class _FalconAttention(nn.Module):
         **_: Any,
     ) -> tuple[torch.Tensor, None]:
         """Return the output of the attention, recording it in the current tap."""
-        size = self.config.num_attention_heads // self._keys + 2
-        qkv = self.query_key_value(hidden_states).unflatten(-1, (self._keys, size, -1)).transpose(1, 2)
+        group_size = self.config.num_attention_heads // self._key_heads + 2
+        qkv = self.query_key_value(hidden_states).unflatten(-1, (self._key_heads, group_size, -1)).transpose(1, 2)
         query, key, value = qkv[..., :-2, :].transpose(2, 3).flatten(1, 2), qkv[..., -2, :], qkv[..., -1, :]
         if alibi is None:
             query, key = (_rotate(vectors, *position_embeddings) for vectors in (query, key))

@@ -88,7 +88,7 @@ class Tap:
         self.weights = weights
         self.seen = 0
         self.sentences = 0  # number of sentences in the input of the last W_O, for models that need it
-        self.projected: dict[int, torch.Tensor] = {}  # by input layer, recorded by the hooks of a layer
+        self.projections: dict[int, torch.Tensor] = {}  # by index in ``Family.inputs``, recorded by hooks
 
     def fetched(self) -> Weights:
         """Return the weights in CPU memory."""

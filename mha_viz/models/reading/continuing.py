@@ -26,8 +26,8 @@ def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
     At each step the model's most probable next token is added, so that the same text is always continued in the same
     way. A model may end earlier.
 
-    Raises ModelUnsupported for a model that reads in both directions, of which only the attention weights can be read,
-    or that has no weights for words; SettingError for a number of words other than 1 to 32; TextError if the text
+    Raises ModelUnsupported for a model that reads in both directions, has no weights for words, or is of a family of
+    which only attention weights are read; SettingError for a number of words other than 1 to 32; TextError if the text
     leaves no room for more; EmptyText.
 
     >>> continue_text(mv.load("repeater"), "dog river anna dog river", words=2)
@@ -74,8 +74,7 @@ def write_more(model: AnyModel, text: str, words: int, state: Continuation = EMP
 
 
 def _check_can_continue(encoder: Encoder) -> None:
-    """Raise ModelUnsupported for a model that reads in both directions, or of which only attention weights are
-    read."""
+    """Raise ModelUnsupported unless a model is causal and of a listed family."""
     if not encoder.causal:
         raise ModelUnsupported(
             f"{quote_model(encoder.name)} reads in both directions, so it cannot continue a text.",

@@ -190,18 +190,18 @@ def encode_many(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_wo
 def _encode_in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_words: int) -> Iterator[Attention]:
     """Encode texts in batches on several workers, and yield the results in the order of the texts."""
     with pass_lock.worker_pool() as workers:
-        pending: list[_PendingReading] = []
+        pending_readings: list[_PendingReading] = []
         for window in _iter_windows(encoder, texts):
             pending_by_number: dict[int, _PendingReading] = {}
             for numbers in make_batches(window.texts, encoder.layers * encoder.heads, batch_words):
                 future = workers.submit(_encode_batch, encoder, [window.texts[number] for number in numbers])
                 pending_by_number |= {number: (future, index) for index, number in enumerate(numbers)}
-            yield from _iter_results(pending)
-            pending = [pending_by_number.pop(number) for number in range(len(window.texts))]
+            yield from _iter_results(pending_readings)
+            pending_readings = [pending_by_number.pop(number) for number in range(len(window.texts))]
             if window.error is not None:
-                yield from _iter_results(pending)
+                yield from _iter_results(pending_readings)
                 raise window.error
-        yield from _iter_results(pending)
+        yield from _iter_results(pending_readings)
 
 
 def _iter_windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator[_Window]:
@@ -241,15 +241,15 @@ def make_batches(texts: Sequence[PreparedText], heads: int, batch_words: int) ->
     the number of heads of the whole model. Batches are ordered by the first text they contain.
     """
     groups: list[list[int]] = []
-    unfinished: dict[int, tuple[list[int], int]] = {}  # by length: the batch that can still grow, and its words
+    open_batches: dict[int, tuple[list[int], int]] = {}  # by length: the batch that can still grow, and its words
     for number, text in enumerate(texts):
         length = len(text.ids)
-        batch, words = unfinished.get(length, ([], 0))
+        batch, words = open_batches.get(length, ([], 0))
         if not batch or words + text.words > batch_words or (len(batch) + 1) * heads * length**2 > MAX_BATCH_WEIGHTS:
             batch, words = [], 0
             groups.append(batch)
         batch.append(number)
-        unfinished[length] = batch, words + text.words
+        open_batches[length] = batch, words + text.words
     return groups
 
 
@@ -267,7 +267,7 @@ __all__ = ["Encoder"]
 
 _log = logging.getLogger(__name__)
 
-_PROBE = "The animal didn't cross the street because it was too tired."
+_FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 
 _pass_lock: AbstractContextManager[Any] = cores.pass_lock
 
@@ -505,7 +505,7 @@ class Encoder(DecomposableStack, LoadedModel):
 
     @property
     def word_projection(self) -> Floats | None:
-        """The matrix, [width, d_model], from narrow input embeddings to d_model; None if they are as wide."""
+        """The matrix, [width, d_model], from narrow input embeddings to d_model; None if they have that width."""
         projection = find_projection(self._model)
         return None if projection is None else read_weights(projection)
 
@@ -591,7 +591,7 @@ class Encoder(DecomposableStack, LoadedModel):
         to 1.
         """
         try:
-            probe = self._tokenizer.read(_PROBE)
-            return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights
+            pieces = self._tokenizer.read(_FIRST_SENTENCE)
+            return self.reading(pieces.tokenized(), self._run(pieces, Tap)[0]).weights
         except ShapeError as error:
             raise make_no_shares_error(self.name, error, self.remedy) from error

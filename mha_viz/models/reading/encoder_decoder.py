@@ -111,7 +111,7 @@ class TargetStack(DecomposableStack):
 
 __all__ = ["AnyModel", "EncoderDecoder", "require_one_stack"]
 
-_PROBE = "The animal was tired."
+_FIRST_SENTENCE = "The animal was tired."
 
 
 class TokenizerPair(NamedTuple):
@@ -293,19 +293,19 @@ class EncoderDecoder(LoadedModel):
 
         The span of a piece covers the characters that it adds to the text of the pieces before it.
         """
-        unknown = self._target_vocabulary.unk_token_id  # which stands for a word
-        special = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
+        unknown = self._target_vocabulary.unk_token_id  # stands for a word, so it is not special here
+        special_ids = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
 
         def decode(token_ids: Sequence[int]) -> str:
             """Return the text of tokens that are not special."""
-            ordinary_ids = [token for token in token_ids if token not in special]
+            ordinary_ids = [token for token in token_ids if token not in special_ids]
             return str(self._target_vocabulary.backend_tokenizer.decode(ordinary_ids, skip_special_tokens=False))
 
         text = decode(ids)
         pieces: list[Piece] = []
         end, word = 0, -1
         for count, token in enumerate(ids, 1):
-            if token in special:
+            if token in special_ids:
                 pieces.append(self._make_special_piece(token))
                 continue
             start, end = end, max(end, len(decode(ids[:count]).rstrip("\ufffd")))
@@ -382,9 +382,9 @@ class EncoderDecoder(LoadedModel):
 
     def _prepare(self) -> None:
         """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
-        self.encode(_PROBE, part=ENCODER)
+        self.encode(_FIRST_SENTENCE, part=ENCODER)
         if self._generation.start_token is not None:
-            self.encode(_PROBE, target=_PROBE, part=CROSS)
+            self.encode(_FIRST_SENTENCE, target=_FIRST_SENTENCE, part=CROSS)
 
     @property
     def refusal(self) -> tuple[str, str]:
@@ -424,7 +424,7 @@ class PartTap(Tap):
 
     def __init__(self, weights: torch.Tensor, part: str, encoder_layers: int) -> None:
         super().__init__(weights)
-        self.recorded_layers = 0  # number of recorded layers
+        self.recorded_layers = 0
         first_call = {ENCODER: 0, DECODER: encoder_layers, CROSS: encoder_layers + 1}[part]
         self._calls = (
             range(first_call, first_call + len(weights))

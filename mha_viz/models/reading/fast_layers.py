@@ -144,8 +144,8 @@ def _attend(attention: Any, x: torch.Tensor, tap: Tap) -> torch.Tensor:
         projections = inputs[0].shared_layer.forward(x)
         return capture.attend_unmasked(tap, projections, attention.attention_head_size, attention.scaling)
     query, key, value = _project(attention, inputs, x, tap, has_hooks)
-    heads, _ = capture.capture_attention(attention, query, key, value, None, scaling=attention.scaling)
-    return heads.reshape(*x.shape[:-1], -1)
+    outputs, _ = capture.capture_attention(attention, query, key, value, None, scaling=attention.scaling)
+    return outputs.reshape(*x.shape[:-1], -1)
 
 
 def _project(attention: Any, inputs: Any, x: torch.Tensor, tap: Tap, has_hooks: bool) -> list[torch.Tensor]:

@@ -73,8 +73,8 @@ class _Attention(nn.Module):
         """Return the output of the attention, recording it in the current tap."""
         projections = self.c_attn(x).unflatten(-1, (3, self.config.n_head, -1))
         query, key, value = projections.permute(2, 0, 3, 1, 4).unbind()  # [sentence, head, n, d_head]
-        heads, _ = capture.capture_attention(self, query, key, value, mask, scaling=self.scaling)
-        projection: torch.Tensor = self.c_proj(heads.flatten(2).contiguous())
+        outputs, _ = capture.capture_attention(self, query, key, value, mask, scaling=self.scaling)
+        projection: torch.Tensor = self.c_proj(outputs.flatten(2).contiguous())
         return projection
 
 

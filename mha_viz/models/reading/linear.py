@@ -75,7 +75,7 @@ class PackedLinear(nn.Module):
 class LinearRows(nn.Module):
     """One of several linear layers that are computed as a single product because they have the same input.
 
-    Its output is some rows of that product, which it computes when it is called by itself.
+    Its output is a slice of that product. When it is called by itself, it computes the whole product.
     """
 
     def __init__(self, shared_layer: PackedLinear, start: int, stop: int) -> None:
@@ -206,7 +206,7 @@ def _page_out(weight: torch.Tensor) -> None:
 
 @cache
 def is_available() -> bool:
-    """Return whether this PyTorch has the three operations and their results agree with its own linear layer."""
+    """Return whether PyTorch has the oneDNN operations used here, with the results of its own linear layer."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     x, layer = torch.linspace(-1, 1, 64).view(4, 16), nn.Linear(16, 16)

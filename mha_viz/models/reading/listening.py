@@ -40,7 +40,7 @@ def _make_projection_hook(number: int) -> Any:
     def hook(_: Any, __: Any, result: torch.Tensor) -> None:
         tap = capture.get_current_tap()
         if tap is not None:
-            tap.projected.setdefault(number, result)
+            tap.projections.setdefault(number, result)
 
     return hook
 
@@ -60,7 +60,7 @@ def _make_output_hook(family: Family, heads: int) -> Any:
         if tap is None:
             return None
         query, key, value = _split_projections(
-            [tap.projected.pop(number) for number in range(len(family.inputs))], heads
+            [tap.projections.pop(number) for number in range(len(family.inputs))], heads
         )
         output = tap.layer(tap.seen - 1, query, key, value, _unflatten(inputs[0], heads))
         tap.end_if_last()
@@ -69,11 +69,11 @@ def _make_output_hook(family: Family, heads: int) -> Any:
     return hook
 
 
-def _split_projections(projected: list[torch.Tensor], heads: int) -> tuple[torch.Tensor, ...]:
+def _split_projections(projections: list[torch.Tensor], heads: int) -> tuple[torch.Tensor, ...]:
     """Return queries, keys and values, [sentence, head, n, d_head] each."""
-    if len(projected) == 1:  # [sentence, n, head · (q, k, v) · d_head]
-        return tuple(_unflatten(projected[0], heads, 3).permute(3, 0, 2, 1, 4))
-    return tuple(_unflatten(projection, heads).transpose(1, 2) for projection in projected)
+    if len(projections) == 1:  # [sentence, n, head · (q, k, v) · d_head]
+        return tuple(_unflatten(projections[0], heads, 3).permute(3, 0, 2, 1, 4))
+    return tuple(_unflatten(projection, heads).transpose(1, 2) for projection in projections)
 
 
 def _unflatten(concatenated: torch.Tensor, *parts: int) -> torch.Tensor:

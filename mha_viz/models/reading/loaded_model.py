@@ -70,7 +70,7 @@ class LoadedModel(ABC):
         """Whether all layers of the model have attention, so that they are numbered 0, 1, …"""
         return self.layer_numbers == list_layers(self.layers)
 
-    def check_rows(self) -> None:
+    def check_no_sinks(self) -> None:
         """Raise ModelUnsupported if the model has learned sinks, for which no measure over a corpus is defined."""
         if self.has_sinks:
             raise ModelUnsupported(
@@ -112,8 +112,8 @@ class LoadedModel(ABC):
         """
         process.check_docstrings()
         facts = inspect_folder(folder)
-        is_unknown = not name or shorten_name(name) != name
-        name = ModelName(name or folder.name, display_name or facts.display_name * is_unknown)
+        is_from_folder = not name or shorten_name(name) != name
+        name = ModelName(name or folder.name, display_name or facts.display_name * is_from_folder)
         if bool(facts.parts) != cls.has_two_stacks:
             stacks = "one stack" if cls.has_two_stacks else "two stacks"
             raise ModelUnsupported(f"{quote_model(name)} has {stacks} of layers.", "Load it with mha_viz.load.")

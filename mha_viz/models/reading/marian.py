@@ -32,7 +32,7 @@ class _SentencePiece(NamedTuple):
 
     Attributes:
         scores: the score of each piece that represents text.
-        characters: the character map that is applied before.
+        characters: the character map that is applied to a text before it is split.
     """
 
     scores: dict[str, float]
@@ -98,11 +98,11 @@ def _make_tokenizer(model: _SentencePiece, pieces: list[str]) -> Any:
     codes = [piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")]  # codes of target languages
     if len(codes) > MAX_ADDED or sum(map(len, codes)) > MAX_ADDED_CHARACTERS:
         raise NotImplementedError("with more codes than there are languages")
-    special = {UNKNOWN, END, PADDING, *codes}
+    special_pieces = {UNKNOWN, END, PADDING, *codes}
     vocabulary = [
         (piece, model.scores[piece])
         if piece in model.scores
-        else (_UNUSED_PREFIX * (piece not in special) + piece, lowest_score)
+        else (_UNUSED_PREFIX * (piece not in special_pieces) + piece, lowest_score)
         for piece in pieces
     ]
     tokenizer = Tokenizer(Unigram(vocabulary, unk_id=pieces.index(UNKNOWN), byte_fallback=False))

@@ -201,7 +201,7 @@ def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
 def _check_size(auto_class: Any, folder: Path, config: Any, name: str) -> None:
     """Raise ModelBroken if the config of a family without a row describes a larger model than the files hold."""
     if is_listed(config.model_type):
-        return  # its numbers have names that were checked before
+        return  # the sizes in its config were checked before
     with torch.device("meta"):
         model = auto_class.from_config(config)
     parameters = sum(weights.numel() for weights in model.parameters())
@@ -282,7 +282,7 @@ def simplify(model: Any) -> Any:
     """Remove the parts of a model that attention does not need, and make its weights readable for all token pairs."""
     if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
         model.pooler = None
-    if hasattr(model, "set_attention_type"):  # BigBird itself does this up to its limit in piece_limit
+    if hasattr(model, "set_attention_type"):  # BigBird itself does this up to the limit in compute_piece_limit
         model.set_attention_type("original_full")
     if model.dtype != model.config.dtype:  # transformers leaves some of XLNet's weights in float32
         model.to(model.config.dtype)

@@ -16,7 +16,7 @@ import torch
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
-from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, compute_trace, repeat_for_heads
+from mha_viz.attention.trace import DistanceTerms, Floats, Mask, Parameters, Trace, compute_trace, repeat_for_heads
 from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import (
@@ -47,9 +47,9 @@ _modules_by_model: WeakKeyDictionary[Any, dict[int, AttentionModules]] = WeakKey
 class AttentionModules:
     """The modules of one layer's attention."""
 
-    holder: Any
-    inputs: tuple[Any, ...]  # one module, or three
-    output: Any
+    holder: Any  # the module that has the linear layers ``inputs``
+    inputs: tuple[Any, ...]  # W_Q, W_K and W_V, or one module that holds all three
+    output: Any  # W_O
     block: Any  # the layer
 
 
@@ -137,7 +137,7 @@ class LayerProbe:
 
         Later calls are ignored: ALBERT runs one module many times, and DeBERTa calls its input layers again with
         distances. The second argument of ``extract`` is the result of the module or, for hooks that run before it, its
-        keyword arguments. Another thread's pass may call a hook without these while it is being removed.
+        keyword arguments. While a hook is being removed, another thread's pass may call it without that argument.
         """
 
         def hook(_: Any, arguments: Any, result: Any = None) -> None:
@@ -152,7 +152,7 @@ class LayerProbe:
     def trace(self, revision: str, text: TokenizedText, weights: Weights) -> Trace:
         """Return the recorded layer, recomputed step by step. Raises ModelUnsupported if the result differs."""
         config, n = self._model.config, len(text)
-        x, entered = self.inputs(n)
+        x, layer_input = self.inputs(n)
         scaling, relative = self._compute_distance_terms(n)
         rotations = self._records["rotations"] if self._is_rotary else None
         rotation = None if rotations is None else _make_rotation(self._modules.holder, rotations, config)
@@ -164,7 +164,7 @@ class LayerProbe:
             self._find_mask(n),
             heads=config.num_attention_heads,
             scaling=scaling,
-            entered=entered,
+            layer_input=layer_input,
             rotation=rotation,
             relative=relative,
             memory=self._memory,
@@ -179,7 +179,7 @@ class LayerProbe:
         x = to_array(self._records["x"].reshape(n, -1))
         return x, self._find_layer_input(x)
 
-    def _compute_distance_terms(self, n: int) -> tuple[float, Relative | None]:
+    def _compute_distance_terms(self, n: int) -> tuple[float, DistanceTerms | None]:
         """Return the scale of the scores, and the terms that distances add to them."""
         d_k = self._model.config.hidden_size / self._model.config.num_attention_heads
         scaling = float(getattr(self._modules.holder, "scaling", d_k**-0.5))
@@ -334,7 +334,7 @@ def _read_parameters(modules: AttentionModules, family: Family, config: Any) -> 
         split = partial(
             _split_columns,
             heads=config.num_attention_heads,
-            keys=count_key_heads(config),
+            key_heads=count_key_heads(config),
             interleaved=family.interleaved,
         )
         matrices, biases = split(matrices[0], query_columns=len(w_o)), split(biases[0], query_columns=len(w_o))
@@ -343,13 +343,13 @@ def _read_parameters(modules: AttentionModules, family: Family, config: Any) -> 
     return Parameters(w_q, w_k, w_v, w_o, b_q, b_k, b_v, read_bias(modules.output, w_o.shape[1]))
 
 
-def _split_columns(concatenated: Floats, query_columns: int, heads: int, keys: int, interleaved: bool) -> list[Floats]:
+def _split_columns(qkv: Floats, query_columns: int, heads: int, key_heads: int, interleaved: bool) -> list[Floats]:
     """Split an array that holds queries, keys and values side by side, […, all columns], into these three."""
     if interleaved:
-        groups = concatenated.reshape(*concatenated.shape[:-1], keys, heads // keys + 2, query_columns // heads)
+        groups = qkv.reshape(*qkv.shape[:-1], key_heads, heads // key_heads + 2, query_columns // heads)
         parts = groups[..., :-2, :], groups[..., -2, :], groups[..., -1, :]
-        return [part.reshape(*concatenated.shape[:-1], -1) for part in parts]
-    return np.split(concatenated, [query_columns, query_columns + keys * query_columns // heads], axis=-1)
+        return [part.reshape(*qkv.shape[:-1], -1) for part in parts]
+    return np.split(qkv, [query_columns, query_columns + key_heads * query_columns // heads], axis=-1)
 
 
 def read_matrix(module: Any) -> torch.Tensor:

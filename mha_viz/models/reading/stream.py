@@ -229,8 +229,8 @@ class Stream:
                 before = [self._find_norm(layer, x, layer_input)]
             else:  # post-norm, or ModernBERT's first layer
                 before = [norm for norm in self._norms if norm.attention_count == 0][:1]
-            frozen = [_freeze(norm) for norm in (*before, after[-1 if is_pre_norm else 0])]
-            yield self._probes[layer], LayerNorms(frozen[0] if before else None, frozen[-1])
+            frozen_norms = [_freeze(norm) for norm in (*before, after[-1 if is_pre_norm else 0])]
+            yield self._probes[layer], LayerNorms(frozen_norms[0] if before else None, frozen_norms[-1])
 
     def _iter_layer_inputs(
         self, text_pieces: Any, reads_types: bool
@@ -365,7 +365,7 @@ def _make_unsupported_error(name: str, reason: str) -> ModelUnsupported:
 class _PartSum:
     """Vectors as a sum of parts. It is changed in place, in memory allocated for all parts.
 
-    The first two parts are constants, which grow.
+    The first two parts are constants, to which norms and linear layers add their biases.
     """
 
     def __init__(self, max_parts: int, shape: tuple[int, ...]) -> None:
@@ -407,10 +407,10 @@ class _PartSum:
 
     def pass_through(self, norm: _NormCall) -> None:
         """Apply a norm to all parts, with the standard deviation of the pass."""
-        frozen, x = _freeze(norm), self.x
-        scale = frozen.weight / frozen.size  # [n, d]
+        frozen_norm, x = _freeze(norm), self.x
+        scale = frozen_norm.weight / frozen_norm.size  # [n, d]
         for part in x:  # a single part fits into the CPU cache
-            if frozen.is_centred:
+            if frozen_norm.is_centred:
                 part -= np.add.reduce(part, axis=-1, keepdims=True) / np.float32(part.shape[-1])
             part *= scale
         shift = getattr(norm.module, "bias", None)
@@ -438,7 +438,7 @@ class _PartSum:
         threshold = 1e-6 * abs(self.total).max(initial=0)  # smaller numbers are rounding errors
         nonzero_parts = [
             part
-            for part, vectors in enumerate(self.x)  # the first vector almost always has a larger number
+            for part, vectors in enumerate(self.x)  # test the first token first: it nearly always exceeds the threshold
             if any(max(rows.max(initial=0), -rows.min(initial=0)) > threshold for rows in (vectors[:1], vectors))
         ]
         return Parts(

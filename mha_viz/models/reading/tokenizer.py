@@ -69,7 +69,7 @@ class Tokenizer:
         word_ids = {tokenizer.mask_token_id, tokenizer.unk_token_id}
         boundary_ids = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
         self.delimiters = frozenset((set(tokenizer.all_special_ids) - word_ids) | boundary_ids) - {None}
-        # GPT-2 names its end of a text as its unknown token, too, and never reads one.
+        # GPT-2's unknown token is its end-of-text token, and it never reads an unknown one.
         self.unknown = None if tokenizer.unk_token_id in boundary_ids else tokenizer.unk_token_id
         self._reads_pairs = pairs and _supports_pairs(self._backend)
         self._blank = _find_word_separator(self._backend)
@@ -105,8 +105,8 @@ class Tokenizer:
         max_characters = CHARACTERS_PER_PIECE * self.limit
         texts = (text[:max_characters], pair[:max_characters]) if pair else (text[:max_characters],)
         encoding = self._encode(self.prefix + texts[0], *texts[1:])
-        sequence, n_pieces = encoding.sequence_ids, len(encoding)
-        kept_indices = range(n_pieces) if n_pieces <= self.limit else _choose_kept_pieces(sequence, self.limit)
+        text_numbers, n_pieces = encoding.sequence_ids, len(encoding)
+        kept_indices = range(n_pieces) if n_pieces <= self.limit else _choose_kept_pieces(text_numbers, self.limit)
         pieces = self._make_pieces(encoding, kept_indices)
         for number, part in enumerate(texts):
             if all(piece.end <= piece.start or piece.segment != number for piece in pieces):
@@ -195,14 +195,14 @@ class Tokenizer:
     def _make_pieces(self, encoding: Any, kept_indices: Sequence[int]) -> list[Piece]:
         """Return the kept pieces of an encoding, with positions in the text without the prefix."""
         ids, names, spans, words = encoding.ids, encoding.tokens, encoding.offsets, encoding.word_ids
-        sequence = encoding.sequence_ids
+        text_numbers = encoding.sequence_ids
         pieces: list[Piece] = []
         segment = 0
         for i in kept_indices:
-            if sequence[i] is None:  # added by the tokenizer: belongs to the text before it
+            if text_numbers[i] is None:  # added by the tokenizer: belongs to the text before it
                 pieces.append(Piece(names[i], 0, 0, None, segment))
                 continue
-            segment = sequence[i]
+            segment = text_numbers[i]
             word = None if ids[i] in self.delimiters else 0 if self._writes_blanks else words[i]
             start, end = spans[i]
             if segment == 0 and self.prefix:
@@ -237,28 +237,28 @@ def _make_readable_name(text: str, name: str) -> str:
 
 def _supports_pairs(tokenizer: Any) -> bool:
     """Return whether the tokenizer puts a separator between two texts; GPT-2 simply joins them."""
-    sequence = tokenizer.encode("a", "a").sequence_ids
-    return 1 in sequence and None in sequence[: sequence.index(1)]
+    text_numbers = tokenizer.encode("a", "a").sequence_ids
+    return 1 in text_numbers and None in text_numbers[: text_numbers.index(1)]
 
 
 def _find_word_separator(tokenizer: Any) -> str:
-    """Return the prefix with which a listed word is tokenized as inside a text: a space for byte-level tokenizers."""
+    """Return the prefix with which a word of a list is tokenized as in a text: a space for byte-level tokenizers."""
     ids_with_blank = tokenizer.encode(["a", " b"], is_pretokenized=True).ids
     ids_without_blank = tokenizer.encode(["a", "b"], is_pretokenized=True).ids
     return " " if tokenizer.encode("a b").ids == ids_with_blank != ids_without_blank else ""
 
 
-def _choose_kept_pieces(sequence: list[int | None], limit: int) -> list[int]:
+def _choose_kept_pieces(text_numbers: list[int | None], limit: int) -> list[int]:
     """Return the indices of the pieces to keep: special ones, and the beginning of each text.
 
     The longer text is cut first.
     """
-    lengths = [sequence.count(0), sequence.count(1)]
-    available = max(0, limit - sequence.count(None))
-    shorter = min(*lengths, available // 2)
-    lengths_kept = [available - shorter, shorter] if lengths[0] > lengths[1] else [shorter, available - shorter]
+    lengths = [text_numbers.count(0), text_numbers.count(1)]
+    room = max(0, limit - text_numbers.count(None))
+    shorter = min(*lengths, room // 2)
+    lengths_kept = [room - shorter, shorter] if lengths[0] > lengths[1] else [shorter, room - shorter]
     indices, piece_counts = [], [0, 0]
-    for index, number in enumerate(sequence):
+    for index, number in enumerate(text_numbers):
         if number is None or piece_counts[number] < lengths_kept[number]:
             indices.append(index)
         if number is not None:

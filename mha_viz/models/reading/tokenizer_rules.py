@@ -170,7 +170,7 @@ def _find_separators(pre_tokenizer: Any, tokenizer_json: JsonObject) -> Iterator
 
 
 def _merge_runs(runs: Iterable[CharacterRun]) -> Iterator[CharacterRun]:
-    """Merge neighbouring characters that become the same."""
+    """Merge runs of neighbouring characters with the same replacement."""
     open_run: CharacterRun | None = None
     for first, last, replacement in runs:
         if open_run and open_run[1] + 1 == first and open_run[2] == replacement:

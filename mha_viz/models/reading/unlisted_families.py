@@ -210,7 +210,7 @@ def _collect_weights(
         raise ModelUnsupported(
             f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} of shape "
             f"{', '.join(map(str, misfits or sorted(shapes)))}: "
-            f"{reason if misfits else 'its layers have other heads'}.",
+            f"{reason if misfits else 'its layers have different numbers of heads'}.",
             BY_HAND,
         )
     return weights_by_layer
@@ -219,7 +219,7 @@ def _collect_weights(
 def _find_attention_layers(config: Any) -> tuple[int, ...]:
     """Return the numbers of the layers that should have weights.
 
-    In a hybrid, layers that only mix tokens in another way have none.
+    In a hybrid model, layers that mix tokens in another way have none.
     """
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
     return tuple(number for number, kind in enumerate(kinds) if has_weights(kind))

@@ -13,7 +13,8 @@ from tokenizers import Tokenizer
 
 from mha_viz.models.getting.folder import MAX_TOKENIZER_BYTES, read_object
 
-# Classes of tokenizers in transformers. _REBUILDING_CLASSES rebuild their tokenizer from the vocabulary.
+# Classes of tokenizers in transformers: those that rebuild their tokenizer from the vocabulary, and those that read
+# tokenizer.json as it is.
 _REBUILDING_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 _READING_CLASSES = ("TokenizersBackend",)
 _ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in transformers' order
@@ -113,7 +114,7 @@ def _find_special_tokens(
 
 
 def _is_plain(tokenizer_json: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
-    """Return whether exactly the special tokens are added tokens, and all are in the vocabulary."""
+    """Return whether the added tokens are exactly the special tokens, and all are in the vocabulary."""
     added_tokens, vocabulary = tokenizer_json.get("added_tokens"), tokenizer_json["model"].get("vocab")
     if not isinstance(added_tokens, list) or not isinstance(vocabulary, dict):
         return False

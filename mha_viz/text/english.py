@@ -175,7 +175,7 @@ def _may_be_noun(word: str, previous_word: str, is_all_caps: bool) -> bool:
         lower_word.removesuffix("es"),
         f"{lower_word.removesuffix('ies')}y",
     )
-    if lower_word in _PAST_FORMS or any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
+    if any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
         return has_modifier or previous in _PREPOSITIONS
     is_predicate = (
         previous in _SUBJECTS or previous in _AUXILIARIES or previous in ("to", "not") or previous.endswith("n't")

@@ -24,13 +24,13 @@ def nearby(attention: Attention) -> PerHead:
     near = [np.trace(attention.weights, at, 2, 3) for at in range(-2, 3)]
     return np.sum(near, axis=0, dtype=np.float64) / len(attention.queries)
 '''
-ROW = '        Kind("idle", False, MIN_PATTERN, _find_idle),\n'
+ROW = '        Kind("idle", False, MIN_PATTERN, _find_idle_heads),\n'
 FINDING = '''def _twice(seen: WordReading, kind: str, min_share: float) -> Candidates:
     """A word that is read twice."""
     for at, word in enumerate(seen.words):
         if word in seen.words[:at] and word.isalpha():
             words = (f"{seen.heads[0]} reads “", word, "” twice.")
-            yield Unusual(kind, seen.heads[0], 1.0, math.inf, words, seen.pieces[at])
+            yield UnusualFinding(kind, seen.heads[0], 1.0, math.inf, words, seen.pieces[at])
 
 
 '''

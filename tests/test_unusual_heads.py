@@ -18,7 +18,7 @@ from mha_viz.analysis.unusual_heads import (
     MIN_DISTANCE,
     MIN_LINK,
     Habits,
-    Unusual,
+    UnusualFinding,
     WordReading,
     find_unusual,
     load_bundled_habits,
@@ -94,7 +94,7 @@ APPEARS: dict[str, tuple[Rows, str, tuple[Finding, ...]]] = {
 }
 
 
-def said(found: tuple[Unusual, ...]) -> dict[str, str]:
+def said(found: tuple[UnusualFinding, ...]) -> dict[str, str]:
     return {one.kind: "".join(one.words) for one in found}
 
 

@@ -29,10 +29,10 @@ from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import (
     BROAD_THRESHOLD,
-    CASES,
     DELIMITER_THRESHOLD,
     MASS_THRESHOLD,
     MAXIMA_THRESHOLD,
+    MIN_CASES,
     ROUNDING,
 )
 from mha_viz.errors import PROFILE_KIND, check_kind
@@ -49,7 +49,7 @@ MAX_ROWS = 60  # maximum number of rows that Jupyter shows of a table
 THREE_DECIMALS = "{:.3f}".format
 HOLDS, WEAK, RULE = "holds", "holds, but weaker", "a simple rule does as well here"
 LESS, FAILS = "the head does it less here", "the head does not do it here"
-FEW, ABSENT = f"fewer than {CASES} cases here", "not annotated here"
+FEW, ABSENT = f"fewer than {MIN_CASES} cases here", "not annotated here"
 OUTCOMES = (HOLDS, WEAK, RULE, LESS, FAILS, FEW, ABSENT)
 HEADING = (
     *("layer", "head", "role", "detail", "status", "outcome"),
@@ -140,7 +140,7 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     replications = []
     for finding in findings:
         score = score_tables.find_score(finding)
-        outcome = ABSENT if score is None else FEW if score.n < CASES else _find_outcome(finding, score)
+        outcome = ABSENT if score is None else FEW if score.n < MIN_CASES else _find_outcome(finding, score)
         replications.append(Replication(finding, score, outcome))
     return Replications(replications)
 

@@ -146,7 +146,7 @@ Flags = npt.NDArray[np.bool_]
 Values = npt.NDArray[np.float64]
 
 
-class Unusual(NamedTuple):
+class UnusualFinding(NamedTuple):
     """A finding about a text.
 
     Attributes:
@@ -283,7 +283,7 @@ class WordReading:
         )
 
 
-Candidates = Iterator[Unusual]
+Candidates = Iterator[UnusualFinding]
 
 
 class Kind(NamedTuple):
@@ -325,7 +325,7 @@ def _make_offset_finder(offset: int, phrase: str) -> Callable[[WordReading, str,
             head, value, habit = reading.heads[head_index], float(values[head_index]), float(habits[head_index])
             words = (f"{head} {phrase} ({_write_share(value, habit)}).",)
             query = reading.find_strongest_at(int(head_index), offset)
-            yield Unusual(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
+            yield UnusualFinding(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
 
     return find
 
@@ -341,7 +341,7 @@ def _find_referents(reading: WordReading, kind: str, min_share: float) -> Candid
     if value >= min_share:
         ending = f"”, {decimal(value)} (weak)." if value < WEAK_LINK else f"” ({decimal(value)})."
         words = (f"{head} links “", reading.words[query], "” to “", reading.words[key], ending)
-        yield Unusual(kind, head, value, math.inf, words, reading.pieces[query], reading.pieces[key])
+        yield UnusualFinding(kind, head, value, math.inf, words, reading.pieces[query], reading.pieces[key])
 
 
 def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates:
@@ -368,7 +368,7 @@ def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates
         middle = "” to another “" if query_word.casefold() == key_word.casefold() else "” to “"
         words = (f"{reading.heads[head_index]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
         tokens = reading.pieces[query], reading.pieces[key]
-        yield Unusual(kind, reading.heads[head_index], value, surprise, words, *tokens)
+        yield UnusualFinding(kind, reading.heads[head_index], value, surprise, words, *tokens)
 
 
 def _find_marks(reading: WordReading, kind: str, min_share: float) -> Candidates:
@@ -383,10 +383,10 @@ def _find_marks(reading: WordReading, kind: str, min_share: float) -> Candidates
             query = reading.ordinary_words[np.argmax(reading.weights[head_index, reading.ordinary_words, key])]
             tokens = reading.pieces[query], reading.pieces[key]
             surprise = compute_surprise(value, max(values.mean(), habit))
-            yield Unusual(kind, reading.heads[head_index], value, surprise, words, *tokens)
+            yield UnusualFinding(kind, reading.heads[head_index], value, surprise, words, *tokens)
 
 
-def _find_even(reading: WordReading, kind: str, min_share: float) -> Candidates:
+def _find_even_heads(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads that attend to everything alike, by the entropy of their rows as a share of the largest possible."""
     if len(reading.ordinary_words) < MIN_WORDS:
         return
@@ -397,10 +397,10 @@ def _find_even(reading: WordReading, kind: str, min_share: float) -> Candidates:
         value, words = float(values[head_index]), (f"{reading.heads[head_index]} looks at all words equally.",)
         surprise = compute_surprise(value, max(values.mean(), habits[head_index]))
         token = reading.pieces[reading.ordinary_words[0]]
-        yield Unusual(kind, reading.heads[head_index], value, surprise, words, token)
+        yield UnusualFinding(kind, reading.heads[head_index], value, surprise, words, token)
 
 
-def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
+def _find_idle_heads(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads known for linking words that attend to a special token instead.
 
     The expected share is at least a half.
@@ -417,7 +417,7 @@ def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
             words = (f"Most of {head}’s attention goes to ", reading.words[key], ", as when it finds nothing to link.")
             query = reading.ordinary_words[np.argmax(reading.weights[head_index, reading.ordinary_words, key])]
             surprise = compute_surprise(value, max(0.5, usual_shares[head_index]))
-            yield Unusual(kind, head, value, surprise, words, reading.pieces[query], reading.pieces[key])
+            yield UnusualFinding(kind, head, value, surprise, words, reading.pieces[query], reading.pieces[key])
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
@@ -428,8 +428,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
         Kind("ahead", False, MIN_PATTERN, _make_offset_finder(1, "looks one token ahead")),
         Kind("link", True, MIN_LINK, _find_links, most=2),
         Kind("mark", True, MIN_PATTERN, _find_marks),
-        Kind("even", False, 0.9, _find_even),
-        Kind("idle", False, MIN_PATTERN, _find_idle),
+        Kind("even", False, 0.9, _find_even_heads),
+        Kind("idle", False, MIN_PATTERN, _find_idle_heads),
     )
 })  # fmt: skip
 
@@ -440,7 +440,7 @@ def find_unusual(
     is_active: Sequence[bool] | None = None,
     habits: Habits = _NO_HABITS,
     quiet: bool = False,
-) -> tuple[Unusual, ...]:
+) -> tuple[UnusualFinding, ...]:
     """Return the most unusual findings of a reading, at most MAX_FINDINGS, each about another head and word.
 
     The referent of a pronoun comes first, then the most unusual. There are no findings for other quantities than
@@ -461,7 +461,7 @@ def find_unusual(
     pairs = zip(roles, find_active(roles, attention) if is_active is None else is_active, strict=True)
     reading = WordReading(attention, {f: active for f, active in pairs if f.head in heads}, habits)
     candidates = [candidate for row in kinds for candidate in row.find(reading, row.name, row.min_share)]
-    best: list[Unusual] = []
+    best: list[UnusualFinding] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.surprise):
         is_new = all(candidate.head != other.head and candidate.query != other.query for other in best)
         same_kind = sum(other.kind == candidate.kind for other in best)

@@ -30,7 +30,7 @@ from mha_viz.errors import Cancelled, SumsUnsavedWarning, warn
 from mha_viz.files import load_arrays
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.run import SAVE_SECONDS, Progress
-from mha_viz.study.sums import write
+from mha_viz.study.sums import write_arrays
 from mha_viz.version import __version__
 
 FIRST_SIZE = 25  # maximum number of sentences in the first batch
@@ -75,7 +75,7 @@ class Cases:
     def save(self, path: Path, key: str) -> None:
         """Write the results to one file atomically. ``key`` identifies what they depend on. Raises OSError."""
         facts = {"key": key, "units": self.units, "read": self.sentences_read, "left_out": self.left_out}
-        write({"cases": np.array(self.cases)}, {**facts, "counts": [*self.counts.items()]}, path)
+        write_arrays({"cases": np.array(self.cases)}, {**facts, "counts": [*self.counts.items()]}, path)
 
 
 def read_cases(path: Path, key: str) -> Cases | None:

@@ -53,9 +53,9 @@ def permute_trees(corpus: Corpus, seed: int) -> Corpus:
     donors: dict[int, int] = {}
     for number, sentence in enumerate(sentences):
         numbers_by_length[len(sentence.words)].append(number)
-    for numbers in numbers_by_length.values():  # sentences of one length form a random circle
-        circle = rng.sample(numbers, len(numbers))
-        donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
+    for numbers in numbers_by_length.values():  # sentences of one length form a random cycle
+        cycle = rng.sample(numbers, len(numbers))
+        donors.update(zip(cycle, [*cycle[1:], cycle[0]], strict=True) if len(cycle) > 1 else ())
     return replace(
         corpus,
         sentences=tuple(_copy_annotation(sentences[number], sentences[donors[number]]) for number in sorted(donors)),
@@ -144,7 +144,7 @@ def permutation_test(
         draws: how many permutations, or draws with ``keeps``.
         seed: determines the draws.
         batch: as for :func:`mha_viz.profile`.
-        resume: with ``keeps``, a folder for the sums, from which a reading that was stopped continues.
+        resume: with ``keeps``, a folder that stores the sums, so that a stopped call can resume.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: as for :func:`mha_viz.profile`, over all draws; on a cluster over the sentences of each corpus.
         client: with ``keeps``, a client of a Dask cluster, whose workers count; corpora are then names of files.

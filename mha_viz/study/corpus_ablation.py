@@ -66,7 +66,7 @@ def corpus_ablation_effects(
             themselves [layer, head, d_head].
         recipes: as for :func:`mha_viz.ablate`.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
-        resume: a folder for the cases, from which a call that was stopped continues.
+        resume: a folder that stores the cases, so that a stopped call can resume.
         progress: True for a bar, or a function that is called after each sentence.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 

@@ -75,7 +75,7 @@ def group_links(
         most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
         links: how many are drawn.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
-        resume: a folder for the drawn links, from which a call that was stopped continues.
+        resume: a folder that stores the drawn links, so that a stopped call can resume.
         progress: True for a bar, or a function that is called as the work goes on.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`; the recipe is chosen here.
 

@@ -71,7 +71,7 @@ def compare_heads(
         model: as for :func:`mha_viz.profile`.
         other_model: the model of ``other_head``, if that is a different model, such as "toy@100".
         device: as for :func:`mha_viz.load`, where a model is loaded.
-        resume: a folder for the cases, from which a call that was stopped continues.
+        resume: a folder that stores the cases, so that a stopped call can resume.
         progress: True for a bar, or a function that is called with sentences, of both models if there are two.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 

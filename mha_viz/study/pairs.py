@@ -75,7 +75,7 @@ def minimal_pairs(
         sentences: for "resample", the sentences to draw from, as lists of words; by default the good sentences of the
             pairs. Both sentences of a pair have the same draws if they have the same number of tokens.
         recipes: for "recipe", as for :func:`mha_viz.ablate`.
-        resume: a folder for the results, from which a call that was stopped continues.
+        resume: a folder that stores the results, so that a stopped call can resume.
         progress: True for a bar, or a function that is called with ``done`` and ``total`` pairs.
         cancelled: returns True to stop the measurement.
 

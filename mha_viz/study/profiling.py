@@ -99,7 +99,7 @@ def profile(
         also: a second corpus of another origin, or the profile of the same model on such a corpus, as with ``--and``.
             The roles of the profile are then those that both corpora establish; :func:`establish` gives the profiles
             of both.
-        out: a folder for the tables, from which a stopped study continues.
+        out: a folder for the tables; a stopped study resumes there.
         name: a new name of the corpus.
         batch: the maximum number of tokens per batch, which affects speed and memory, not results.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.

@@ -85,7 +85,7 @@ def ablate_recipes(
         corpus: as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`, by default that of the recipes.
         most: the maximum number of sentences to read, each in three passes: of N, every ⌈N / most⌉-th.
-        resume: a folder for the cases, from which a call that was stopped continues.
+        resume: a folder that stores the cases, so that a stopped call can resume.
         progress: True for a bar, or a function that is called with ``done`` and ``total`` passes.
         cancelled: returns True to stop the measurement in this process.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.

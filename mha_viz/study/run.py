@@ -84,7 +84,7 @@ def study(
     Args:
         encoder: the model.
         corpus: the sentences.
-        resume: a folder for intermediate sums, from which a stopped study continues; they are deleted at the end.
+        resume: a folder for intermediate sums, so that a stopped study can resume; they are deleted at the end.
         batch: the maximum number of tokens per batch, which affects speed and memory but no result.
         control: whether the untrained model is measured too; otherwise the tables lack its accuracy.
         progress: called after each batch.

@@ -122,12 +122,13 @@ class Sums:
         }
 
     @cached_property
-    def _indices(self) -> dict[str, dict[Any, int]]:
+    def _index_by_label(self) -> dict[str, dict[Any, int]]:
+        """The index of each label, for each kind of axis."""
         return {kind: {label: index for index, label in enumerate(labels)} for kind, labels in self._labels.items()}
 
     def indices(self, kind: str, labels: Iterable[Any]) -> list[int]:
         """Return the indices of labels on an axis ("document", "relation", "row", "base" or "upos")."""
-        return [self._indices[kind][label] for label in labels]
+        return [self._index_by_label[kind][label] for label in labels]
 
     def add(self, other: Sums) -> None:
         """Add the sums of other sentences. These sums must have all labels of the others."""
@@ -155,7 +156,7 @@ class Sums:
                 expanded[(slice(None),) * axis + (list(indices[kind]),)] = array
                 array = expanded
         if name not in self.arrays:
-            length = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]  # empty for a number
+            length = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]  # () for a scalar
             self.arrays[name] = np.zeros((*length, *array.shape[1:]), array.dtype)
         target, rows = self.arrays[name], indices[axes[0]] if 0 in axes else ...
         target[rows] = (target[rows] | array) if array.dtype == bool else target[rows] + array
@@ -178,7 +179,7 @@ class Sums:
         compressed.
         """
         arrays, facts = self._pack()
-        write(arrays, {**facts, "key": key}, path, finished)
+        write_arrays(arrays, {**facts, "key": key}, path, finished)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickle, with which Dask moves sums between processes.
@@ -291,7 +292,7 @@ def _find_axes(name: str) -> Mapping[int, str]:
 # ---- on disk --------------------------------------------------------------------------------------------------------
 
 
-def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, compressed: bool = True) -> None:
+def write_arrays(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, compressed: bool = True) -> None:
     """Write arrays, and facts as JSON values, to one file atomically. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as file:

@@ -53,7 +53,7 @@ def explain_corpus_scores(
         corpus: as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`.
         most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
-        resume: a folder for intermediate sums, from which a stopped measurement continues.
+        resume: a folder for intermediate sums, so that a stopped measurement can resume.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: True for a bar, or a function that is called as the work goes on.
         cancelled: returns True to stop the measurement in this process.

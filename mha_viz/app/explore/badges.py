@@ -25,7 +25,7 @@ from mha_viz.analysis.bundled_data import (
 )
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import find_pointers, list_arcs
-from mha_viz.analysis.unusual_heads import LINKING_ROLES, Unusual, find_active, find_unusual
+from mha_viz.analysis.unusual_heads import LINKING_ROLES, UnusualFinding, find_active, find_unusual
 from mha_viz.app.explore.gold import select_word_weights
 from mha_viz.app.service.caches import cache_results, get_model_service
 from mha_viz.app.service.reader import verbs
@@ -125,7 +125,7 @@ def _encode_turn(attention: Attention, target: str, explanation: str) -> dict[st
     return {"head": attention.place(Head.parse(head)), "pin": pin, "says": explanation}
 
 
-def _encode_findings(attention: Attention, findings: Iterable[Unusual]) -> list[dict[str, Any]]:
+def _encode_findings(attention: Attention, findings: Iterable[UnusualFinding]) -> list[dict[str, Any]]:
     """Return findings about this text for the browser, in words."""
     return [
         {

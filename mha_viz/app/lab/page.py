@@ -68,7 +68,7 @@ def _show_experiment(name: str, next_scene: NextScene | None) -> None:
     experiment = EXPERIMENTS[name]
     linked_settings = read_settings(name, address.get_parameters().get("run"))
     report_ignored([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
-    stage.show_question(experiment.short, experiment.question)
+    stage.show_question(experiment.menu_name, experiment.question)
     guess = stage.ask_guess(name, experiment.prediction, experiment.options)
     if stage.has_numbers():
         settings.show_settings(name, linked_settings)
@@ -78,7 +78,7 @@ def _show_experiment(name: str, next_scene: NextScene | None) -> None:
 
 
 SCENES: Mapping[str, Scene] = MappingProxyType(
-    {name: Scene(experiment.short, _show_experiment) for name, experiment in EXPERIMENTS.items()}
+    {name: Scene(experiment.menu_name, _show_experiment) for name, experiment in EXPERIMENTS.items()}
     | {name: Scene(toy.title, learning.show_toy) for name, toy in learning.TOYS.items()}
     | {small_tasks.SCENE: Scene("Small tasks", small_tasks.show_small_tasks)}
 )

@@ -38,7 +38,7 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
     with st.container(border=True, key="lab_settings"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             values: dict[str, Any] = {
-                name: _show_control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].asks
+                name: _show_control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].setting_names
             }
             faults = lab.find_faults(replace(EXPERIMENTS[experiment].default, **values))
             if running_training is None:
@@ -63,7 +63,7 @@ def _list_choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[in
     """
     choices: dict[SettingName, Sequence[int]] = {"d_model": WIDTHS}
     width = _set_nearest("d_model", linked_settings, WIDTHS)
-    if "heads" in EXPERIMENTS[linked_settings.experiment].asks:
+    if "heads" in EXPERIMENTS[linked_settings.experiment].setting_names:
         choices["heads"] = list_divisors(width, 2, MAX_HEADS)
         _set_nearest("heads", linked_settings, choices["heads"])
     return choices
@@ -125,7 +125,9 @@ def _make_key(name: SettingName, linked_settings: Settings) -> str:
 def _start(linked_settings: Settings) -> None:
     """Run the entered settings unless their result exists, and write them into the URL."""
     experiment = linked_settings.experiment
-    values = {name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
+    values = {
+        name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].setting_names
+    }
     # Round the values as a link does.
     settings = read_settings(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **values)))
     try:

@@ -18,7 +18,7 @@ from mha_viz.analysis.findings import (
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.needs import PairResults
 from mha_viz.analysis.replication import Replication, RoleScore
-from mha_viz.analysis.roles import CASES, ESTABLISHED
+from mha_viz.analysis.roles import ESTABLISHED, MIN_CASES
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import describe_rule
 from mha_viz.figures.words.need_words import MIN_Q, name_kinds
@@ -188,7 +188,7 @@ def _format_rule(finding: Finding) -> str:
 def _format_choice(finding: Finding) -> str:
     """Return "88.3%, nearest 85.8%"; a dash if there are few cases."""
     comparison = finding.comparison
-    has_enough = comparison.choice_n >= CASES  # not a number where no choice was measured
+    has_enough = comparison.choice_n >= MIN_CASES  # not a number where no choice was measured
     return f"{percent(comparison.choice)}, nearest {percent(comparison.nearest)}" if has_enough else NO_VALUE
 
 

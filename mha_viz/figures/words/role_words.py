@@ -11,7 +11,7 @@ from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, STATES, Finding, Oth
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.metrics import BOTH
 from mha_viz.analysis.repeats import CORPUS, MEASURES
-from mha_viz.analysis.roles import CASES, ESTABLISHED, SUGGESTED
+from mha_viz.analysis.roles import ESTABLISHED, MIN_CASES, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.words.glosses import (
     describe_link,
@@ -231,7 +231,7 @@ def compare_with_rule(finding: Finding, digits: int = 0, with_knowledge: bool = 
         )
     sentences = [f"The {rule_text}: {percent(finding.upos, digits)}{other_text}."]
     sentences += [RULE_KNOWLEDGE[finding.role]] if with_knowledge else []
-    if comparison.choice_n >= CASES:
+    if comparison.choice_n >= MIN_CASES:
         choice, nearest = percent(comparison.choice, digits), percent(comparison.nearest, digits)
         sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
     return " ".join(sentences)

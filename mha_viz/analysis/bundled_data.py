@@ -406,8 +406,10 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     'unexplained'
     """
     check_kind(attention, Attention, *READING_KIND)
-    is_whole = attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
-    if attention.quantity != "weight" or not is_whole:
+    is_full_self_attention = (
+        attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
+    )
+    if attention.quantity != "weight" or not is_full_self_attention:
         raise ShapeError(
             "A recipe predicts the unchanged attention weights within one text; this reading has others.",
             "Use the reading as the model returned it.",
@@ -443,8 +445,8 @@ def add_annotation(reading: Attention, gold: Sentence) -> Attention:
 def find_recipes(model: str, revision: str = "") -> Recipes | None:
     """Find the recipes of a model's heads.
 
-    The first in the folders that MHA_VIZ_PROFILES names are returned, or else the bundled ones. Return None if there
-    are no undamaged recipes for weights of this revision.
+    Return the first in the folders that MHA_VIZ_PROFILES names, or else the bundled ones; None if there are no
+    undamaged recipes for weights of this revision.
     """
     for file, facts in _list_own_recipes():
         is_named = facts.get("model") == model and revision in ("", facts.get("revision"))

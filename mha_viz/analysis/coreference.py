@@ -105,8 +105,8 @@ def _iter_anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) 
     """
     earlier_words: list[int] = []
     chains: dict[str, list[int]] = {}  # the earlier words of each chain
-    ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
-    for word, word_mentions in groupby(ordered, key=lambda mention: mention[1]):
+    sorted_mentions = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
+    for word, word_mentions in groupby(sorted_mentions, key=lambda mention: mention[1]):
         candidates, names = tuple(earlier_words), [chain for chain, _ in word_mentions]
         for chain in names:
             if chain in chains:

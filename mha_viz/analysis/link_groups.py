@@ -326,7 +326,7 @@ def _make_group(links: Sequence[DrawnLink], members: list[int], rule: int = -1) 
     return LinkGroup(name, kind, share, tuple(members), pairs, tuple(common), tuple(tenths.tolist()))
 
 
-def _describe_kinds(link: DrawnLink) -> str:
+def _describe_tags(link: DrawnLink) -> str:
     """Describe a link by the parts of speech of its ends; "" if one is unknown."""
     ends = [end.pos or ("" if end.word is not None else end.form) for end in (link.query, link.key)]
     return " → ".join(ends) if all(ends) else ""
@@ -342,7 +342,7 @@ def _describe_distance(link: DrawnLink) -> str:
 
 
 TRAITS: tuple[Callable[[DrawnLink], str], ...] = (
-    _describe_kinds,
+    _describe_tags,
     _describe_distance,
     lambda link: "the same form" if link.same_form else "",
 )

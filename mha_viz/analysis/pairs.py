@@ -1,9 +1,8 @@
 """Minimal pairs: how often a model prefers the acceptable sentence, and which heads that preference needs.
 
-Heads are off alone, or several together. The test is an exact sign test over pairs: of the pairs whose margin changes
-without the heads, the p-value is the probability that at least as many change in the more frequent direction if both
-directions are equally likely, in either direction. The q-values (Benjamini & Hochberg) are over all sets of heads that
-are off in turn, separately for each kind of pair.
+Heads are off alone, or several together. The test is a two-sided exact sign test over the pairs whose margin changes
+without the heads: the p-value is the probability of a split at least as uneven if falls and rises are equally likely.
+The q-values (Benjamini & Hochberg) are over all sets of heads that are off in turn, separately for each kind of pair.
 """
 
 from __future__ import annotations
@@ -96,8 +95,8 @@ class HeadEffect(NamedTuple):
         """Whether the preference needs the heads.
 
         The margin falls in more pairs than it rises with q < MAX_Q, over the heads that are off in turn and for this
-        kind of pair, and the whole interval of the difference of accuracies lies below 0. The first alone would also
-        name heads without which the model prefers the same sentences, only less strongly.
+        kind of pair, and the whole interval of the difference of accuracies lies below 0. The first condition alone
+        would also name heads without which the model prefers the same sentences, only less strongly.
         """
         return self.q < MAX_Q and self.falls > self.rises and self.interval.high < 0
 

@@ -57,7 +57,7 @@ def order_heads(effects: Effects, name: str, what: str = "sentence", seed: int =
 def remove_heads(order: Sequence[Head], n: int, measure: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:
     """Remove heads one after the other on a text of ``n`` tokens.
 
-    ``measure`` returns the changes in some variants, each given by its removed heads, as many as fit into one batch.
+    ``measure`` returns the changes in as many variants as fit into one batch, each given by its removed heads.
     The first entry, with no head removed, is 0.
     """
     ranges = split_range(1, len(order) + 1, count_variants_per_batch(n))
@@ -106,8 +106,8 @@ def find_ablation_set(
     """Greedily find a small set of heads whose removal makes a word the answer.
 
     In each round, the head that raises the margin most is added, until the word is the answer, no head raises the
-    margin, or ``max_heads`` heads are removed. ``compute_margins`` returns those of some sets of heads, as many as fit
-    into one batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
+    margin, or ``max_heads`` heads are removed. ``compute_margins`` returns the margins without some sets of heads, as
+    many as fit into one batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
     """
     removed: tuple[Head, ...] = ()
     margins = [float(compute_margins([()])[0])]

@@ -246,8 +246,8 @@ class WordReading:
     @cached_property
     def referents(self) -> Flags:
         """[query, key]: links from a third-person pronoun to an earlier noun or name."""
-        earlier = np.tri(len(self.words), k=-1, dtype=bool)
-        referents: Flags = self.pronouns[:, None] & self.nouns & earlier
+        is_earlier = np.tri(len(self.words), k=-1, dtype=bool)
+        referents: Flags = self.pronouns[:, None] & self.nouns & is_earlier
         return referents
 
     def average_at(self, offset: int) -> Values:
@@ -294,7 +294,7 @@ class Kind(NamedTuple):
         names_words: whether it names words of the text, so that it could give a hidden answer away.
         min_share: the least share for it.
         find: yields its candidates in a reading.
-        most: how many of them are reported, each of another head and another word.
+        max_count: the maximum number of them to report, each of another head and another word.
         max_words: the maximum number of words of a text for which it is reported.
     """
 
@@ -302,7 +302,7 @@ class Kind(NamedTuple):
     names_words: bool
     min_share: float
     find: Callable[[WordReading, str, float], Candidates]
-    most: int = 1
+    max_count: int = 1
     max_words: int = MAX_WORDS
 
 
@@ -426,7 +426,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
         Kind("pronoun", True, MIN_PRONOUN_LINK, _find_referents, max_words=MAX_TOKENS),
         Kind("back", False, MIN_PATTERN, _make_offset_finder(-1, "looks one token back")),
         Kind("ahead", False, MIN_PATTERN, _make_offset_finder(1, "looks one token ahead")),
-        Kind("link", True, MIN_LINK, _find_links, most=2),
+        Kind("link", True, MIN_LINK, _find_links, max_count=2),
         Kind("mark", True, MIN_PATTERN, _find_marks),
         Kind("even", False, 0.9, _find_even_heads),
         Kind("idle", False, MIN_PATTERN, _find_idle_heads),
@@ -464,8 +464,8 @@ def find_unusual(
     best: list[UnusualFinding] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.surprise):
         is_new = all(candidate.head != other.head and candidate.query != other.query for other in best)
-        same_kind = sum(other.kind == candidate.kind for other in best)
-        if candidate.surprise >= MIN_BITS and is_new and same_kind < KINDS[candidate.kind].most:
+        kind_count = sum(other.kind == candidate.kind for other in best)
+        if candidate.surprise >= MIN_BITS and is_new and kind_count < KINDS[candidate.kind].max_count:
             best.append(candidate)
     return tuple(best[:MAX_FINDINGS])
 

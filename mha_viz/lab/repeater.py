@@ -62,9 +62,10 @@ def make_config() -> Any:
 
 def make_tokenizer() -> Any:
     """Return a tokenizer with one token per word, in lower case, and no special tokens around a text."""
-    special = dict(zip(("pad_token", "unk_token"), _SPECIAL_TOKENS, strict=True))
+    special_tokens = dict(zip(("pad_token", "unk_token"), _SPECIAL_TOKENS, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
-    return tokenizer_class(tokenizer_object=make_word_tokenizer(VOCABULARY), model_max_length=POSITIONS, **special)
+    tokenizer = make_word_tokenizer(VOCABULARY)
+    return tokenizer_class(tokenizer_object=tokenizer, model_max_length=POSITIONS, **special_tokens)
 
 
 def train(

@@ -389,6 +389,6 @@ def make_tokenizer() -> Any:
         special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)],
     )
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    special = dict(zip(names, _SPECIAL_TOKENS, strict=True))
+    special_tokens = dict(zip(names, _SPECIAL_TOKENS, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
-    return tokenizer_class(tokenizer_object=word_tokenizer, model_max_length=POSITIONS, **special)
+    return tokenizer_class(tokenizer_object=word_tokenizer, model_max_length=POSITIONS, **special_tokens)

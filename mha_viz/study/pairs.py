@@ -117,7 +117,7 @@ def minimal_pairs(
 class PairCases(CaseKind):
     """Scores of minimal pairs: log p of both sentences, then the margin without each of the ``ablated_sets``.
 
-    A pair stands in the corpus as a sentence of two words, which are the two sentences.
+    In the corpus, a pair is stored as a sentence of two words; each word is one sentence of the pair.
 
     Attributes:
         ablated_sets: the heads that are off in turn, alone or as a set.

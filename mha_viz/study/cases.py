@@ -1,10 +1,10 @@
 """Cases over a corpus: the engine of every measure that keeps a row of numbers per case, instead of sums.
 
-A measure is a :class:`CaseKind`, a value without a model: which sentences it reads, the cases of some sentences, and
-everything they depend on. It is measured by this process, which can resume from a file, or by the workers of a cluster
-(:mod:`mha_viz.study.cluster.cases`). The cases are the same in the same order, however the corpus is divided. Cases
-that are sums (:class:`mha_viz.study.corpus_effects.OutputSums`) are equal up to rounding, since those of parts are
-added.
+A measure is a :class:`CaseKind`. It contains no model; it says which sentences are read, returns their cases, and lists
+everything that these depend on. It is measured by this process, which can resume from a file, or by the workers of a
+cluster (:mod:`mha_viz.study.cluster.cases`). However the corpus is divided, the cases are the same, in the same order.
+Cases that are sums (:class:`mha_viz.study.corpus_effects.OutputSums`) are equal up to rounding, because the sums of
+parts are added.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class CaseRun(Protocol):
 class LocalRun:
     """A measurement in this process.
 
-    ``first`` is the number of the first sentence of a part of a corpus. Cases are saved in
-    ``folder`` periodically and at the end; the same measurement continues from there.
+    ``first`` is the number of the first sentence of a part of a corpus. Cases are saved in ``folder`` periodically and
+    at the end, so that the same measurement can resume.
     """
 
     def __init__(

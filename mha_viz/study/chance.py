@@ -139,7 +139,7 @@ def permutation_test(
             distances between the mentions of a chain.
         keeps: with "kind", there are no permutations. Instead, a draw replaces the right word for each word by another
             word of the sentence with the same part of speech (:mod:`mha_viz.analysis.kind_null`), so that a head that
-            only knows which kind of word to look for loses nothing. All draws are counted in one reading of each
+            only knows which kind of word to look for loses nothing. All draws are counted in one pass over each
             corpus.
         draws: how many permutations, or draws with ``keeps``.
         seed: determines the draws.

@@ -153,8 +153,8 @@ class EffectCases(CaseKind):
             words = [Random(f"{SEED} {number}").choice(single_token_words)] if single_token_words else []
         yield from [None] * len(set(words) - set(single_token_words))
         for word in (word for word in words if word in single_token_words):
-            masked, question = mask_word(encoder, pieces, forms, word)
-            request = Request(words=masked, method=self.settings.request.method, question=question)
+            masked_forms, question = mask_word(encoder, pieces, forms, word)
+            request = Request(words=masked_forms, method=self.settings.request.method, question=question)
             values = compute_values(encoder, [(), *self._ablated_sets], request, self._make_substitute(sentence))[
                 :, question.piece
             ]
@@ -231,8 +231,8 @@ class Measurement:
 
     It raises the errors of :func:`mha_viz.corpus_ablation_effects`.
 
-    ``states`` is as for :class:`EffectCases`. Cases are saved in ``folder`` periodically and at the end; the same
-    measurement continues from there.
+    ``states`` is as for :class:`EffectCases`. Cases are saved in ``folder`` periodically and at the end, so that the
+    same measurement can resume.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ class Measurement:
         return Cases() if self._run is None else self._run.cases
 
     def discard_partial_results(self) -> None:
-        """Remove the files that a stopped measurement continues from."""
+        """Remove the files from which a stopped measurement would resume."""
         for run in (self._sums, self._run):
             if run is not None:
                 run.discard_partial_results()

@@ -1,6 +1,6 @@
 """Count the syntax roles that are named when another word of the same kind takes the place of the right one.
 
-All draws are counted in one reading of the corpus.
+All draws are counted in one pass over the corpus.
 """
 
 from __future__ import annotations

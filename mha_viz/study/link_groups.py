@@ -60,7 +60,7 @@ def group_links(
     progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> LinkGroups:
-    """Show what a head does over all text: links drawn from the strongest to the weakest, in groups with their shares.
+    """Sample the links of a head over a corpus, from the strongest to the weakest, and group them.
 
     Each link stands for the same share of the head's attention. A group has the links that one rule of the head's
     recipe explains, or unexplained links whose queries and keys are alike (k-medoids; as many groups as the silhouette
@@ -73,10 +73,10 @@ def group_links(
         recipes: by default the known recipes of the model, its own or bundled; if there are none, the head's recipe is
             chosen on every second sentence that is read.
         most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
-        links: how many are drawn.
+        links: the number of links to draw.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         resume: a folder that stores the drawn links, so that a stopped call can resume.
-        progress: True for a bar, or a function that is called as the work goes on.
+        progress: True for a bar, or a function that is called with the progress, in thousandths of the work.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`; the recipe is chosen here.
 
     Returns the links and the groups (:class:`mha_viz.analysis.link_groups.LinkGroups`). Raises CorpusError,
@@ -103,7 +103,7 @@ def group_in_steps(
 ) -> Steps[LinkGroups]:
     """Group links in steps. Raises the errors of :func:`group_links` before the first sentence is read.
 
-    ``folder`` is where the sample is saved, and from which the same work continues.
+    The sample is saved in ``folder``, so that the same work can resume.
     """
     check_most(most)
     if not 2 <= links <= MAX_LINKS:
@@ -159,14 +159,14 @@ class DrawnCases(CaseKind):
         """Keep for each draw the link that comes first."""
         if len(cases.cases) <= self.links:
             return cases
-        first, *later = (
+        merged, *others = (
             LinkSample.from_rows(np.array(cases.cases[start : start + self.links]))
             for start in range(0, len(cases.cases), self.links)
         )
-        for sample in later:
-            first.merge(sample)
+        for sample in others:
+            merged.merge(sample)
         units = {int(case[2]): unit for case, unit in zip(cases.cases, cases.units, strict=True)}
-        kept_cases, kept_units = self._make_cases(first, units)
+        kept_cases, kept_units = self._make_cases(merged, units)
         return replace(cases, cases=kept_cases, units=kept_units)
 
     @staticmethod
@@ -194,8 +194,8 @@ def _group_in_steps(
     texts, head_index = ReadableTexts.find(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
     if not texts.numbers:
         raise CorpusError(f"Nothing in {source.corpus.name} can be read.", "Give another corpus.")
-    (first,) = source.sentences(texts.numbers[:1])
-    encoder.trace("", layer=head, words=first.forms)  # raises for unsupported models before the corpus is read
+    (first_sentence,) = source.sentences(texts.numbers[:1])
+    encoder.trace("", layer=head, words=first_sentence.forms)  # raises for unsupported models before the corpus is read
     shares = make_shares(recipes)[:, [head_index]] if recipes else None
     stages = 3 if shares is None else 2
     run = source.run(encoder, DrawnCases(texts.step, head, links, texts.unread), folder)
@@ -206,8 +206,9 @@ def _group_in_steps(
         shares = yield from scale_progress(
             _fit_recipe(encoder, _read_texts(encoder, source, texts.numbers), texts.step, head_index), 1, stages
         )
-    numbers = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
-    texts_by_place = dict(zip(sorted(numbers), _read_texts(encoder, source, sorted(numbers.values())), strict=True))
+    numbers_by_place = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
+    numbered_texts = _read_texts(encoder, source, sorted(numbers_by_place.values()))
+    texts_by_place = dict(zip(sorted(numbers_by_place), numbered_texts, strict=True))
     drawn_links = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), texts_by_place, shares)
     vectors = yield from scale_progress(_read_vectors(encoder, drawn_links, head), stages - 1, stages)
     run.discard_partial_results()
@@ -230,7 +231,7 @@ def _read_texts(encoder: Encoder, source: MeasurableCorpus, numbers: Sequence[in
 def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, head_index: int) -> Steps[Numbers]:
     """Choose the recipe of one head on every second text, and return its shares [class, 1, rule].
 
-    Texts are left out where memory has no room for all.
+    Some texts are left out if they do not all fit into memory.
     """
     halves = list[list[tuple[RuleText, Weights]]]()
     for half in split_halves(texts, step, MAX_CELLS // len(RULES)):

@@ -279,5 +279,5 @@ def _predict_copy(
     if (word := pieces.words[place]) is not None:
         words[word] = words[word]._replace(form=mask)
     forms = tuple(item.form for item in words)
-    masked = replace(pieces, forms=forms, names=tuple(names), ids=tuple(ids))
-    return predict_attention(reading, recipes, RuleText(Sentence(tuple(words)), masked, text.causal))
+    masked_pieces = replace(pieces, forms=forms, names=tuple(names), ids=tuple(ids))
+    return predict_attention(reading, recipes, RuleText(Sentence(tuple(words)), masked_pieces, text.causal))

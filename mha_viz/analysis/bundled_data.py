@@ -133,7 +133,7 @@ def _combine_roles(
     candidates = tables["candidates"].merge(other_candidates, on=ROLE_COLUMNS, suffixes=("", "_there"))
     candidates = candidates[candidates["role"].isin(shared_roles)]
     states = [_find_lesser_state(*pair) for pair in zip(candidates["state"], candidates["state_there"], strict=True)]
-    established = candidates.assign(
+    established_roles = candidates.assign(
         state=pd.Series(states, candidates.index, object),
         status=ESTABLISHED,
         corpora=corpora,
@@ -141,8 +141,8 @@ def _combine_roles(
         other_corpus=other_corpus,
         **{f"other_{name}": candidates[f"{name}_there"] for name in SHARED_COLUMNS},
     )[[*HEADINGS["roles"]]]
-    suggested = tables["roles"][~tables["roles"]["role"].isin(shared_roles)]
-    parts = [part for part in (established, suggested) if len(part)] or [established]
+    suggested_roles = tables["roles"][~tables["roles"]["role"].isin(shared_roles)]
+    parts = [part for part in (established_roles, suggested_roles) if len(part)] or [established_roles]
     return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
 
 

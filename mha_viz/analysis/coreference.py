@@ -182,9 +182,9 @@ def guess_by_agreement(anaphor: Anaphor, words: Sequence[Word]) -> int:
     same_kind = [candidate for candidate in anaphor.candidates if kind and _find_pronoun_kind(words[candidate]) == kind]
     is_plural = kind == "they" if kind else _is_plural(words[anaphor.word])
     nominals = [candidate for candidate in anaphor.candidates if words[candidate].upos != "PRON"]
-    agreeing = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
-    subjects = [candidate for candidate in agreeing if words[candidate].base == "nsubj"]
-    return (same_kind or subjects or agreeing or anaphor.candidates)[-1]
+    agreeing_nominals = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
+    subjects = [candidate for candidate in agreeing_nominals if words[candidate].base == "nsubj"]
+    return (same_kind or subjects or agreeing_nominals or anaphor.candidates)[-1]
 
 
 def _find_pronoun_kind(word: Word) -> str | None:

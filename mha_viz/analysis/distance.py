@@ -173,9 +173,9 @@ def compute_divergences(sums: RunningSums) -> FloatMatrix:
     """
     mixed_sums, entropies, rows = sums["mixed"], sums["own"], max(1, int(sums["rows"]))
     divergences = LN2 + (entropies[:, None] + entropies[None] - mixed_sums) / (2 * rows)
-    upper = np.triu(np.maximum(0, divergences), 1)
-    symmetric: FloatMatrix = upper + upper.T
-    return symmetric
+    upper_triangle = np.triu(np.maximum(0, divergences), 1)
+    symmetric_divergences: FloatMatrix = upper_triangle + upper_triangle.T
+    return symmetric_divergences
 
 
 def find_nearest_heads(distances: FloatSums, head: int, count: int) -> list[int]:

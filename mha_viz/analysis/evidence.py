@@ -331,9 +331,9 @@ def select_best_cases(cases: CaseRows) -> CaseRows:
     # Find the lowest rank that has a place in each slot, so that few cases must be sorted.
     lowest_ranks = np.full(int(slots.max(initial=0)) + 1, np.iinfo(np.int64).max)
     for place in range(max(SLOT_SIZES)):
-        lower = np.flatnonzero((ranks < lowest_ranks[slots]) & (np.array(SLOT_SIZES)[slots % len(KINDS)] > place))
-        lowest_ranks[slots[lower]] = -1
-        np.maximum.at(lowest_ranks, slots[lower], ranks[lower])
+        lower_cases = np.flatnonzero((ranks < lowest_ranks[slots]) & (np.array(SLOT_SIZES)[slots % len(KINDS)] > place))
+        lowest_ranks[slots[lower_cases]] = -1
+        np.maximum.at(lowest_ranks, slots[lower_cases], ranks[lower_cases])
     cases = cases[ranks >= lowest_ranks[slots]]
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     starts = np.flatnonzero(_find_starts(cases["slot"]))

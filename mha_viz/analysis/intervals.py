@@ -193,8 +193,8 @@ class Documents:
         squares = draws @ deviations**2 - 2 * shifts * (draws @ (deviations * n[:, None]))
         variances = (squares + shifts**2 * (draws @ n**2)[:, None]) / drawn_cases**2
         variance = (deviations**2).sum(axis=0) / n.sum() ** 2
-        errors = np.sqrt(np.maximum(variances, 0))
-        distances = np.divide(shifts, errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
+        standard_errors = np.sqrt(np.maximum(variances, 0))
+        distances = np.divide(shifts, standard_errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
         bounds: IntervalBounds = mean - np.sqrt(variance) * np.percentile(distances, LEVELS, axis=0)[::-1]
         return bounds
 

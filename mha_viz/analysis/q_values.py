@@ -45,9 +45,9 @@ def q_values(p: npt.ArrayLike) -> Numbers:
     """Return the q-values of tests with these p-values (Benjamini & Hochberg). NaN means no test, and stays NaN."""
     values = np.asarray(p, np.float64)
     q = np.full(values.shape, np.nan)
-    descending = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN is sorted last
-    adjusted = values[descending] * len(descending) / np.arange(len(descending), 0, -1)
-    q[descending] = np.minimum.accumulate(np.minimum(adjusted, 1))
+    order = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN is sorted last
+    adjusted_p = values[order] * len(order) / np.arange(len(order), 0, -1)
+    q[order] = np.minimum.accumulate(np.minimum(adjusted_p, 1))
     return q
 
 

@@ -102,8 +102,8 @@ class Recipes:
 def find_recipes_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder with this name or, if there is none, the bundled recipes of the model with this name."""
     folder = Path(name)
-    bundled = asset_path("recipes") / folder
-    return bundled if folder.name == str(name) and not folder.exists() and bundled.is_dir() else folder
+    bundled_folder = asset_path("recipes") / folder
+    return bundled_folder if folder.name == str(name) and not folder.exists() and bundled_folder.is_dir() else folder
 
 
 def load_recipes(folder: str | os.PathLike[str]) -> Recipes:

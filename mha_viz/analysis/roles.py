@@ -256,10 +256,10 @@ def iter_best_heads(counts: SyntaxCounts) -> Iterator[BestHead]:
     """Yield the best head and direction for every row that has a case among the even sentences."""
     gold, correct = counts.gold, counts.correct_by_row
     for row in range(len(counts.relations.rows)):
-        even = compute_share(correct[0, :, row], gold.n[0, :, row, None])  # [direction, head]
-        if np.isnan(even).all():
+        accuracies = compute_share(correct[0, :, row], gold.n[0, :, row, None])  # on even sentences, [direction, head]
+        if np.isnan(accuracies).all():
             continue
-        direction, head = np.unravel_index(np.nanargmax(even), even.shape)
+        direction, head = np.unravel_index(np.nanargmax(accuracies), accuracies.shape)
         yield BestHead(
             row,
             int(direction),
@@ -298,8 +298,8 @@ class QualifiedHeads(NamedTuple):
 def iter_suggested_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
     """Yield the heads of :func:`iter_suggested_syntax`."""
     for row in list_named_rows(counts.relations):
-        even = compute_share(counts.correct_by_row[0, :, row], counts.gold.n[0, :, row, None])  # [direction, head]
-        best_direction = np.nan_to_num(even, nan=-1).argmax(axis=0)
+        accuracies = compute_share(counts.correct_by_row[0, :, row], counts.gold.n[0, :, row, None])
+        best_direction = np.nan_to_num(accuracies, nan=-1).argmax(axis=0)  # on the even sentences, [head]
         for direction in range(len(DIRECTIONS)):
             gaining_heads = [
                 head for head in _list_gaining_heads(counts, direction, row, EVEN) if best_direction[head] == direction

@@ -100,9 +100,9 @@ def decide_removal(result: Result) -> Outcome:
     """Decide how many heads can be removed without harm."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
-    removable = count_removable(removal.least)
-    option = "none" if not removable else "half" if removable <= heads / 2 else "most"
-    return Outcome(option, f"{removable} of {heads} can be removed before accuracy falls by more than one point")
+    removable_count = count_removable(removal.least)
+    option = "none" if not removable_count else "half" if removable_count <= heads / 2 else "most"
+    return Outcome(option, f"{removable_count} of {heads} can be removed before accuracy falls by more than one point")
 
 
 def decide_pair(result: Result) -> Outcome:

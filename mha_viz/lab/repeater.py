@@ -82,8 +82,8 @@ def train(
         raise SettingError(f"A model cannot train for {steps} steps.", "Give at least 1.")
     generator = torch.Generator().manual_seed(seed)
     model = _make_initial_model(generator)
-    trainable = [weight for weight in model.parameters() if weight.requires_grad]
-    optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
+    trainable_weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(trainable_weights, lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
     compute_losses = lambda: {"next": _compute_loss(model, *draw_sequences(generator))}  # noqa: E731
     return train_model(seed, model, optimiser, schedule, compute_losses, progress, cancelled)

@@ -266,20 +266,20 @@ def state_removal(result: Result) -> list[Statement]:
     """Return the statements about removed heads."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
-    removable, has_learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
+    removable_count, has_learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
     random_removable = float(np.mean([count_removable(curve) for curve in removal.random]))
     top_head = int(removal.order[-1])
     return [
         Statement(
             "Can heads be removed without harm?",
-            removable > 0 and has_learned,
+            removable_count > 0 and has_learned,
             ("" if has_learned else f"This layer has learned almost nothing: guessing gives {percent(CHANCE)}. ")
-            + f"{removable} of {run.heads} can, least important first, before accuracy falls by more than one point "
-            f"({percent(removal.least[0])} → {percent(removal.least[removable])}).",
+            + f"{removable_count} of {run.heads} can, least important first, before accuracy falls by more than one "
+            f"point ({percent(removal.least[0])} → {percent(removal.least[removable_count])}).",
         ),
         Statement(
             "Is removal by importance better than at random?",
-            bool(removable > random_removable and removal.least.mean() > removal.random.mean()),
+            bool(removable_count > random_removable and removal.least.mean() > removal.random.mean()),
             f"In {len(removal.random)} random orders, {random_removable:.1f} on average can be removed. With half the "
             f"heads removed, {percent(removal.least[run.heads // 2])} of the answers are right by importance, "
             f"{percent(removal.random[:, run.heads // 2].mean())} at random.",

@@ -77,9 +77,9 @@ def rotate_chains(corpus: Corpus, seed: int) -> Corpus:
     for numbers in documents.values():
         chains = [mention.chain for number in numbers for mention in sentences[number].mentions]
         offset = rng.randrange(1, len(chains)) if len(chains) > 1 else 0
-        shifted = iter([*chains[offset:], *chains[:offset]])
+        shifted_chains = iter([*chains[offset:], *chains[:offset]])
         for number in numbers:
-            mentions = tuple(mention._replace(chain=next(shifted)) for mention in sentences[number].mentions)
+            mentions = tuple(mention._replace(chain=next(shifted_chains)) for mention in sentences[number].mentions)
             sentences[number] = replace(sentences[number], mentions=mentions)
     digest = digest_text(f"{corpus.digest} with chains turned {seed}")
     return replace(corpus, sentences=tuple(sentences), digest=digest, has_trees=False)

@@ -204,13 +204,12 @@ class EffectCases(CaseKind):
         if not words:
             return
         changes_by_set = self.states.setdefault((sentence.words, sentence.mentions), {})
-        unmeasured = [ablated for ablated in self._ablated_sets if ablated not in changes_by_set]
-        if unmeasured:
-            changes_by_set.update(
-                zip(unmeasured, measure_changes(encoder, unmeasured, request, make_substitute).tokens, strict=True)
-            )
+        unmeasured_sets = [heads for heads in self._ablated_sets if heads not in changes_by_set]
+        if unmeasured_sets:
+            token_changes = measure_changes(encoder, unmeasured_sets, request, make_substitute).tokens
+            changes_by_set.update(zip(unmeasured_sets, token_changes, strict=True))
         # The change of each token's last state, [variant, token].
-        changes = np.stack([changes_by_set[ablated] for ablated in self._ablated_sets])
+        changes = np.stack([changes_by_set[heads] for heads in self._ablated_sets])
         pieces = encoder.read_words(forms).words
         for word in words:
             yield changes[:, [place for place, number in enumerate(pieces) if number == word]].mean(axis=1)

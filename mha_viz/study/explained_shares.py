@@ -118,8 +118,8 @@ class ExplainedSums(NamedTuple):
 
     def add(self, cell: tuple[int, int], text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
         """Add a sentence with its attention [head, query, key]. ``cell`` is its document and half."""
-        predicted = iter_predictions(shares, text)
-        explained = [np.minimum(weights, recipe).sum(axis=(1, 2), dtype=np.float64) for recipe in predicted]
+        predictions = iter_predictions(shares, text)
+        explained = [np.minimum(weights, recipe).sum(axis=(1, 2), dtype=np.float64) for recipe in predictions]
         self.weight[cell] += explained
         self.iou[cell] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
         self.rows[cell] += np.bincount(text.classes, minlength=len(CLASSES))

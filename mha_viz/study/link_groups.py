@@ -238,8 +238,9 @@ def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, head_index: i
         weights = {number: all_heads[[head_index]] for number, all_heads in iter_weights(encoder, half)}
         halves.append([(text, weights[number]) for number, text in enumerate(half)])
         yield len(halves) / 3
-    fitted, held_out = halves if halves[0] else halves[::-1]  # if no even sentence can be read, the odd ones are fitted
-    return fitting.choose_recipes(fitting.make_rows_by_class(fitted), held_out).shares
+    # If no even sentence can be read, the odd ones are fitted.
+    fitted_texts, held_out = halves if halves[0] else halves[::-1]
+    return fitting.choose_recipes(fitting.make_rows_by_class(fitted_texts), held_out).shares
 
 
 def _read_vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:

@@ -256,8 +256,8 @@ def _predict_copies(
     """Return the substitute that attends as recipes predict for each of some copies of a sentence."""
     reading = encoder.encode(sentence.pieces.text)
     text = make_rule_text(reading)
-    predicted = [_predict_copy(encoder, reading, text, sentence, number, recipes) for number in numbers]
-    return ablation.attend_with(np.stack(predicted, axis=1))
+    predicted_weights = [_predict_copy(encoder, reading, text, sentence, number, recipes) for number in numbers]
+    return ablation.attend_with(np.stack(predicted_weights, axis=1))
 
 
 def _predict_copy(

@@ -124,12 +124,12 @@ def profile(
     report, folder = as_callback(progress), None if out is None else Path(out)
     if second is not None and not isinstance(second, Profile):
         second = measure_profile(engine, encoder, second, None, report)
-    measured = measure_profile(engine, encoder, source, folder, report)
+    result = measure_profile(engine, encoder, source, folder, report)
     if second is not None:
-        measured = establish(second, measured)[1]
+        result = establish(second, result)[1]
         if folder is not None:
-            measured.write(folder)
-    return parse_profile(measured.files())  # rounded as in the files, so that a profile read from them is equal
+            result.write(folder)
+    return parse_profile(result.files())  # rounded as in the files, so that a profile read from them is equal
 
 
 def _check_comparable(encoder: Encoder, corpus: Any, second: Any) -> None:

@@ -232,12 +232,12 @@ class _Study:
     def measure_recipes(self, recipes: Recipes) -> Recipes:
         """Measure the explained shares of given recipes. Raises CorpusError, SettingError, Cancelled."""
         check_shape(self.encoder, recipes)
-        singles = [NAMES.index(name) for name in recipes.facts["best_rules"]]
+        single_rules = [NAMES.index(name) for name in recipes.facts["best_rules"]]
         shares = {
             PASSES[0]: [
                 make_shares(recipes),
                 _make_uniform_shares(self.heads),
-                fitting.make_single_rule_shares(np.array(singles, np.intp)),
+                fitting.make_single_rule_shares(np.array(single_rules, np.intp)),
             ]
         }
         if UNTRAINED in recipes.tables:

@@ -152,9 +152,9 @@ class Sums:
         for axis, kind in axes.items():
             if axis > 0 and indices[kind] is not ...:
                 shape = (*array.shape[:axis], len(self._labels[kind]), *array.shape[axis + 1 :])
-                expanded = np.zeros(shape, array.dtype)
-                expanded[(slice(None),) * axis + (list(indices[kind]),)] = array
-                array = expanded
+                expanded_array = np.zeros(shape, array.dtype)
+                expanded_array[(slice(None),) * axis + (list(indices[kind]),)] = array
+                array = expanded_array
         if name not in self.arrays:
             length = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]  # () for a scalar
             self.arrays[name] = np.zeros((*length, *array.shape[1:]), array.dtype)
@@ -164,13 +164,13 @@ class Sums:
     def group_into_blocks(self, bits: int) -> Sums:
         """Return these sums with a row for each block of documents instead of each document."""
         labels = [label_block(document, bits) for document in self.documents]
-        grouped = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
-        rows = grouped.indices("document", labels)
+        grouped_sums = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
+        rows = grouped_sums.indices("document", labels)
         for name, array in self.arrays.items():
             if _find_axes(name).get(0) == "document":
-                grouped.arrays[name] = np.zeros((len(grouped.documents), *array.shape[1:]), array.dtype)
-                np.add.at(grouped.arrays[name], rows, array)
-        return grouped
+                grouped_sums.arrays[name] = np.zeros((len(grouped_sums.documents), *array.shape[1:]), array.dtype)
+                np.add.at(grouped_sums.arrays[name], rows, array)
+        return grouped_sums
 
     def save(self, path: Path, key: str, finished: bool = True) -> None:
         """Write the sums to one file atomically. Raises OSError.

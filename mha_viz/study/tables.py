@@ -178,7 +178,7 @@ def _make_role_tables(
         control_chains = control.coreference if control else None
         shared_roles += roles.iter_coreference_roles(pass_sums.coreference, measured.documents, control_chains)
     candidates = [*shared_roles, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
-    suggested = [*shared_roles, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
+    suggested_roles = [*shared_roles, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
     status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER_COLUMNS)
     return {
         "candidates": _make_frame("candidates", _iter_role_rows(candidates, heads)),
@@ -186,7 +186,7 @@ def _make_role_tables(
             "roles",
             (
                 (*line[:MEASURED_COLUMNS], *status, line[4], *line[MEASURED_COLUMNS:-2], *no_other_corpus, *line[-2:])
-                for line in _iter_role_rows(suggested, heads)
+                for line in _iter_role_rows(suggested_roles, heads)
             ),
         ),
     }
@@ -423,7 +423,7 @@ def _iter_coreference_baseline_rows(measured: MeasuredCorpus, heads: list[Head])
 
 def _iter_gap_baseline_rows(measured: MeasuredCorpus, gap: Gap, heads: list[Head]) -> TableRows:
     """Yield the accuracy of the nearer name and of the best untrained head on GAP."""
-    rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
+    rows = [row for row, is_scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if is_scored]
     yield (
         "gap",
         "nearest",

@@ -80,7 +80,7 @@ def newcombe_interval(both: int, first_only: int, second_only: int, neither: int
     phi = (max(association - n / 2, 0) if association > 0 else association) / spread if spread else 0.0
 
     def half_width(first: float, second: float) -> float:
-        """Return the width of one side of the interval from those of both shares."""
+        """Return the width of one side of the interval, from the one-sided widths of the intervals of both shares."""
         return math.sqrt(max(0.0, first**2 - 2 * phi * first * second + second**2))
 
     difference = share - other_share

@@ -148,8 +148,8 @@ class Search:
 
     Attributes:
         links: the strongest links, one per sentence, strongest first.
-        matches: how many of the ``links_read`` meet the conditions.
-        matching_sentences: how many of the ``sentences_read`` have a match.
+        matches: the number of ``links_read`` that meet the conditions.
+        matching_sentences: the number of ``sentences_read`` with a match.
         sentences: the number of sentences in the corpus.
         counts: matches by part of speech of query and key, relation, and direction.
     """

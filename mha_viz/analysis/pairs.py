@@ -64,9 +64,9 @@ class HeadEffect(NamedTuple):
         accuracy: the share of pairs in which the good sentence is more probable without them.
         difference: ``accuracy`` minus the accuracy of the whole model, with its paired 95 % interval (Newcombe 1998,
             method 10).
-        margin_change: by how much the mean margin changes, in nats.
-        lost, gained: how many pairs become wrong, and how many become right.
-        falls, rises: in how many pairs the margin falls, and in how many it rises.
+        margin_change: the change of the mean margin, in nats.
+        lost, gained: the numbers of pairs that become wrong, and that become right.
+        falls, rises: the numbers of pairs whose margin falls, and whose margin rises.
         p, q: the p-value and the q-value of the exact sign test of falls against rises.
         roles: the roles of the heads in a bundled profile of the model.
     """

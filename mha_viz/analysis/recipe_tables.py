@@ -44,10 +44,10 @@ class Recipes:
     """The recipes of a model's heads.
 
     Attributes:
-        facts: the model, the corpora and how much of them was read.
-        tables: "recipes", the rules of each head with their shares, largest first; "explained", how much of its
-            attention they explain; "untrained", the shares of the same rules with random weights; and, if recipes from
-            other corpora were compared, "stability", how similar they are.
+        facts: the model, the corpora, and the numbers of sentences read.
+        tables: "recipes", the rules of each head with their shares, largest first; "explained", the share of its
+            attention that they explain; "untrained", the shares of the same rules with random weights; and, if recipes
+            from other corpora were compared, "stability", how similar they are.
     """
 
     facts: Mapping[str, Any]

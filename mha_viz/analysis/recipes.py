@@ -52,7 +52,7 @@ class RuleRows(NamedTuple):
     applies: Numbers
 
     def select_rules(self, numbers: npt.NDArray[np.intp]) -> RuleRows:
-        """Return the rows with only the rules of these numbers."""
+        """Return the rows with only the rules that have these numbers."""
         return self._replace(rules=self.rules[numbers], applies=self.applies[numbers])
 
     def repeat_to_cells(self, by_row: Numbers) -> Numbers:

@@ -48,7 +48,7 @@ ROUNDING = 1e-12  # a difference up to this is rounding error
 class Rule(NamedTuple):
     """A simple rule that a role is compared with: the best rule by parts of speech, or agreement for pronouns.
 
-    ``score`` is its score on a head's cases; ``interval`` is the 95 % interval of how much more the head gets right.
+    ``score`` is its score on a head's cases; ``interval`` is the 95 % interval of the head's score minus this one.
     """
 
     name: str

@@ -272,7 +272,7 @@ def find_best_offset(right: Counts) -> tuple[int, int]:
 
 
 def count_gold(relations: Relations, trees: Sequence[tuple[int, Tree]]) -> GoldCounts:
-    """Count the cases of ``trees``, and how many fixed offsets get right.
+    """Count the cases of ``trees``, and those that each fixed offset gets right.
 
     Each tree comes with the number of its sentence in the file.
     """

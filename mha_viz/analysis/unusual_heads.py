@@ -1,4 +1,4 @@
-"""Find what is remarkable in one text: which known roles of heads are active, and what is unusual.
+"""Find remarkable heads in one text: those whose known roles are active, and those that do something unusual.
 
 A head with a position, delimiter or broad role is *active* if this text alone meets the role's threshold. A head with a
 role for a relation is active if some word gives more than half of its attention to another word; with a role for
@@ -11,9 +11,9 @@ a head is known for coreference, the first finding is the referent of a third-pe
 heads from a pronoun to an earlier noun or name, however unusual it is. The surprise of any other candidate is measured
 in bits: its share of attention times the logarithm to base 2 of that share over the expected share. The expected share
 is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for a link,
-also what the head gives elsewhere in the text to that key, and at that distance. This is a term of a Kullback–Leibler
-divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so what a head does in
-every text is reported only where it does it more than usual.
+it is at least the mean weight that the head gives elsewhere in the text to that key, and at that distance. The surprise
+is a term of a Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are
+dropped, so a head's habit is reported only in a text where it is stronger than usual.
 
 Never reported are links between two function words, links that begin or end at a word that was read as [UNK], and links
 between the subwords of one word.

@@ -92,7 +92,7 @@ class Experiment(NamedTuple):
         layers: returns the layers to train one after the other, by the label of each run.
         task: the task that they learn.
         start: the weights that all heads have in common before training.
-        starts: the ``start`` of runs with a different one, by label.
+        starts: the start of the runs for which it is not ``start``, by label.
         is_penalised: whether the last run has the penalty.
         removes_heads: whether heads are removed after training.
         initial_run: the index of the run whose heads are shown at first.

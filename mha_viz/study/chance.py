@@ -44,7 +44,7 @@ FOLDER_PREFIX = ".kinds-"  # prefix of the name of the folder for the counts of 
 
 
 def permute_trees(corpus: Corpus, seed: int) -> Corpus:
-    """Replace the annotation of each sentence by that of another sentence with as many words, drawn by ``seed``.
+    """Replace the annotation of each sentence by that of another sentence of equal length, drawn by ``seed``.
 
     No sentence keeps its own annotation. Sentences whose number of words is unique are left out, and so is coreference.
     """
@@ -128,7 +128,7 @@ def permutation_test(
     """Count the roles of syntax that :func:`mha_viz.profile` names, and those that it names by chance.
 
     In a permutation, each sentence has the tree of another sentence with as many words. Words, text, weights and the
-    set of all trees stay the same, so that simple rules are as good as before; only what a head knows of its sentence
+    set of all trees stay the same, so that simple rules do as well as before; only a head's knowledge of its sentence
     is lost. A study of permutations takes as long as ``draws`` + 1 profiles without untrained weights.
 
     Args:
@@ -141,7 +141,7 @@ def permutation_test(
             word of the sentence with the same part of speech (:mod:`mha_viz.analysis.kind_null`), so that a head that
             only knows which kind of word to look for loses nothing. All draws are counted in one pass over each
             corpus.
-        draws: how many permutations, or draws with ``keeps``.
+        draws: the number of permutations or, with ``keeps``, of draws.
         seed: determines the draws.
         batch: as for :func:`mha_viz.profile`.
         resume: with ``keeps``, a folder that stores the sums, so that a stopped call can resume.

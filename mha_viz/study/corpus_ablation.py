@@ -46,10 +46,9 @@ def corpus_ablation_effects(
 ) -> CorpusEffect:
     """Measure the effect of switching heads off over a corpus, compared with every other head of their layers.
 
-    What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
-    causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, it is log p of each
-    word that a head with that role attends from, or 1 − cosine of its last state. Words of several tokens are not
-    masked.
+    The measure depends on the model: the fall of log p of one masked word per sentence; for a causal model, the rise of
+    the loss per token; or else 1 − cosine of the sentence vector. With ``relation``, it is log p of each word that a
+    head with that role attends from, or 1 − cosine of its last state. Words of several tokens are not masked.
 
     Args:
         corpus: as for :func:`mha_viz.profile`.

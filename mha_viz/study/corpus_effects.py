@@ -145,7 +145,7 @@ class EffectCases(CaseKind):
     def _measure_masked_words(
         self, encoder: Encoder, sentence: Sentence, number: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
-        """Yield how much log p of masked words falls."""
+        """Yield the fall of log p of masked words."""
         forms = list(sentence.forms)
         pieces = encoder.read_words(forms)
         single_token_words = find_single_token_words(pieces)
@@ -163,7 +163,7 @@ class EffectCases(CaseKind):
     def _measure_losses(
         self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
-        """Yield how much the mean loss of a sentence, or the loss at words, rises."""
+        """Yield the rise of the mean loss of a sentence, or of the loss at words."""
         forms = sentence.forms
         pieces = encoder.read_words(forms)
         if len(pieces.ids) < 2:
@@ -195,7 +195,7 @@ class EffectCases(CaseKind):
     def _measure_vectors(
         self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
-        """Yield how far the sentence vector, or the last states of words, turn."""
+        """Yield 1 − cosine of the sentence vector, or of the last states of words, before and after."""
         forms = sentence.forms
         request = Request(words=forms, method=self.settings.request.method)
         make_substitute = self._make_substitute(sentence)

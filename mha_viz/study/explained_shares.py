@@ -1,4 +1,4 @@
-"""Measure how much of the attention over a corpus recipes explain: sums over even and odd sentences, by document."""
+"""Sum the attention over a corpus that recipes explain, over even and odd sentences, by document."""
 
 from __future__ import annotations
 

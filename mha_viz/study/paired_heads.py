@@ -76,7 +76,7 @@ def compare_heads(
             there are two.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
-    Returns how much more often ``head`` is right, with a 95 % interval from the same draws of documents for both.
+    Returns the difference of the two accuracies, with a 95 % interval from the same draws of documents for both.
     Sentences that one of the models cannot read are left out. Raises CorpusError for a corpus without trees or without
     the relation, SettingError for another direction, UnknownHead, ModelError.
 

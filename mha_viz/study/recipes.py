@@ -333,7 +333,7 @@ class _Study:
     # ---- explained shares
 
     def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], start: float) -> ExplainedSums:
-        """Measure how much of the attention over a corpus recipes with these shares explain.
+        """Measure how much of the attention over a corpus is explained by recipes with these shares.
 
         ``start`` is the share of the study that is done before the first corpus.
         """

@@ -25,7 +25,7 @@ from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations
 from mha_viz.files import load_arrays, write_atomically
 
 PASSES = ("trained", "untrained")
-MAX_LEFT_OUT_LINES = 50  # how many lines about left-out text are stored
+MAX_LEFT_OUT_LINES = 50  # maximum number of stored lines about left-out text
 BLOCK_PREFIX = "\0"  # prefix of the label of a block of documents
 CASES_ARRAY = "cases"  # the array of cases in a file of sums
 # The labelled axes of each array, {axis: kind of label}, by the array's name without the pass.

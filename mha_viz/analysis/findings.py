@@ -96,7 +96,7 @@ class Finding(NamedTuple):
         within_words: for position, the share of the head's attention to that token that stays within a word, from the
             table ``position``; NaN otherwise.
         documents: the number of documents with cases, None if unknown.
-        elsewhere: the numbers on the second corpus; None if only one corpus suggests the role.
+        other_score: the numbers on the second corpus; None if only one corpus suggests the role.
         q: the false discovery rate over everything that the profile tested; NaN for roles with a threshold and in
             tables of older versions.
         rule_q: the false discovery rate of the comparison with the rule by parts of speech.
@@ -121,13 +121,13 @@ class Finding(NamedTuple):
     lowest: float = math.nan
     within_words: float = math.nan
     documents: int | None = None
-    elsewhere: OtherCorpusScore | None = None
+    other_score: OtherCorpusScore | None = None
     q: float = math.nan
     rule_q: float = math.nan
     comparison: RuleComparison = RuleComparison()
 
     @property
-    def is_matched(self) -> bool:
+    def is_matched_by_rule(self) -> bool:
         """True if the rule by parts of speech does at least as well as the head."""
         return bool(self.state) and self.state != BEATS
 
@@ -149,7 +149,7 @@ def parse_finding(*line: Any) -> Finding:
         corpora=tuple(str(cells["corpora"]).split(CORPUS_SEPARATOR)),
         lowest=lowest,
         documents=parse_whole_number(cells[DOCUMENTS]),
-        elsewhere=_parse_other_score(*(cells[name] for name in OTHER_COLUMNS)),
+        other_score=_parse_other_score(*(cells[name] for name in OTHER_COLUMNS)),
         q=_parse_number(cells[Q]),
         rule_q=_parse_number(cells[RULE_Q]),
         comparison=RuleComparison(*(_parse_number(cells[name]) for name in COMPARISON_COLUMNS)),

@@ -188,8 +188,8 @@ def compare_elsewhere(finding: Finding, digits: int = 0) -> str:
 
     The result is "" unless the numbers of the first corpus alone would contradict the state of the role.
     """
-    other, seems_matched = finding.elsewhere, round(finding.score, 2) < round(find_best_baseline(finding)[1], 2)
-    if not finding.state or finding.is_matched == seems_matched or not other:
+    other, seems_matched = finding.other_score, round(finding.score, 2) < round(find_best_baseline(finding)[1], 2)
+    if not finding.state or finding.is_matched_by_rule == seems_matched or not other:
         return ""
     sign = "<" if other.score < other.upos else "≥"
     return f" ({_shorten_corpus(other.corpus)} {percent(other.score, digits)} {sign} {percent(other.upos, digits)})"
@@ -201,7 +201,7 @@ def _is_repeated(finding: Finding, previous: Finding | None) -> bool:
 
 def _score_elsewhere(finding: Finding, score: Callable[[OtherCorpusScore], float]) -> str:
     """Return a score on the other corpus: " (GUM 74%)"."""
-    other = finding.elsewhere
+    other = finding.other_score
     return (
         f" ({_shorten_corpus(other.corpus)} {percent(score(other), 0)})"
         if other and not math.isnan(score(other))
@@ -219,7 +219,7 @@ def compare_with_rule(finding: Finding, digits: int = 0, with_knowledge: bool = 
     """
     if not finding.state:
         return ""
-    rule_text, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.comparison
+    rule_text, other, comparison = describe_rule(finding.upos_rule), finding.other_score, finding.comparison
     other_text = ""
     if other and other.upos_rule:
         rule, score = describe_rule(other.upos_rule), percent(other.upos, digits)

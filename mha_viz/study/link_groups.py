@@ -34,7 +34,7 @@ from mha_viz.study.plan import SENTENCES_AT_ONCE
 from mha_viz.study.readers import open_measurable
 from mha_viz.study.recipes import MAX_CELLS, NumberedTexts, check_most, check_shape, iter_weights, split_halves
 from mha_viz.study.run import Progress
-from mha_viz.study.texts import ReadableTexts, find_place, read_text
+from mha_viz.study.texts import ReadableTexts, find_readable_index, read_text
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -149,9 +149,9 @@ class DrawnCases(CaseKind):
         head = self.head.place(encoder.heads, encoder.layer_numbers)
         for index, weights in iter_weights(encoder, [text for _, text in texts]):
             number, text = texts[index]
-            place = find_place(number, self.step, self.unread)
-            units[place] = text.sentence.document, number
-            sample.add(place, weights[head])
+            readable_index = find_readable_index(number, self.step, self.unread)
+            units[readable_index] = text.sentence.document, number
+            sample.add(readable_index, weights[head])
         count = len(numbered_sentences)
         return Cases(*self._make_cases(sample, units), count) if texts else Cases(sentences_read=count)
 
@@ -175,7 +175,7 @@ class DrawnCases(CaseKind):
     ) -> tuple[list[Numbers], list[tuple[str, int]]]:
         """Return the cases of a sample, and the units (document, sentence number) of their sentences.
 
-        ``units`` has the units by place.
+        ``units`` has the units by the index of the sentence among the readable ones.
         """
         rows = [*sample.rows()]
         return rows, [units[int(row[2])] for row in rows]
@@ -206,10 +206,10 @@ def _group_in_steps(
         shares = yield from scale_progress(
             _fit_recipe(encoder, _read_texts(encoder, source, texts.numbers), texts.step, head_index), 1, stages
         )
-    numbers_by_place = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
-    numbered_texts = _read_texts(encoder, source, sorted(numbers_by_place.values()))
-    texts_by_place = dict(zip(sorted(numbers_by_place), numbered_texts, strict=True))
-    drawn_links = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), texts_by_place, shares)
+    numbers_by_index = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
+    numbered_texts = _read_texts(encoder, source, sorted(numbers_by_index.values()))
+    texts_by_index = dict(zip(sorted(numbers_by_index), numbered_texts, strict=True))
+    drawn_links = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), texts_by_index, shares)
     vectors = yield from scale_progress(_read_vectors(encoder, drawn_links, head), stages - 1, stages)
     run.discard_partial_results()
     return LinkGroups(

@@ -44,7 +44,7 @@ from mha_viz.study.effects import compute_values, measure_changes
 from mha_viz.study.readers import open_measurable
 from mha_viz.study.recipes import check_most, check_shape, open_corpora
 from mha_viz.study.run import SEED, Progress
-from mha_viz.study.texts import ReadableTexts, find_place, read_text
+from mha_viz.study.texts import ReadableTexts, find_readable_index, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,17 +210,17 @@ class ReplacementCases(CaseKind):
     ) -> Iterator[tuple[Substitute, Sequence[tuple[Head, ...]]]]:
         """Yield, for each of METHODS, the replacement for the outputs of heads in a text, and the parts to replace.
 
-        ``number`` is the sentence's; the random heads depend on its place among the readable sentences.
+        ``number`` is the sentence's number; the random heads depend on its index among the readable sentences.
         """
         shape = encoder.layers, encoder.heads, len(text), len(text)
-        place = find_place(number, self.step, self.unread)
+        readable_index = find_readable_index(number, self.step, self.unread)
         predicted = predict(self.shares, text).astype(np.float32)
         recipe, rng = ablation.attend_with(predicted.reshape(shape)), np.random.default_rng(SEED)
         yield recipe, self.parts
         yield ablation.make_substitute(encoder, MEAN, self.means), self.parts
         yield ablation.make_substitute(encoder, UNIFORM), self.parts
         yield ablation.attend_with(predicted[rng.permutation(len(predicted))].reshape(shape)), self.parts
-        order = np.random.default_rng((SEED, place)).permutation(len(predicted))
+        order = np.random.default_rng((SEED, readable_index)).permutation(len(predicted))
         random_heads = [Head(*divmod(int(index), encoder.heads)) for index in order]
         yield recipe, [tuple(random_heads[: len(part)]) for part in self.parts]
 

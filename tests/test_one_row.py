@@ -36,12 +36,12 @@ FINDING = '''def _twice(seen: WordReading, kind: str, min_share: float) -> Candi
 '''
 FIND_FINDING = """
 import mha_viz as mv
-from mha_viz.analysis.unusual_heads import find_unusual
+from mha_viz.analysis.unusual_heads import find_unusual_heads
 from tests.page_session import PageSession
 text = "dogs saw dogs ."
-said = [one for one in find_unusual(mv.load("toy").encode(text)) if one.kind == "twice"]
+said = [one for one in find_unusual_heads(mv.load("toy").encode(text)) if one.kind == "twice"]
 assert said and "".join(said[0].words) == "L0H0 reads “dogs” twice.", said
-assert "twice" not in {one.kind for one in find_unusual(mv.load("toy").encode(text), quiet=True)}
+assert "twice" not in {one.kind for one in find_unusual_heads(mv.load("toy").encode(text), hides_words=True)}
 page = PageSession({"model": "toy", "text": text})
 assert "".join(said[0].words) in ["".join(one["words"]) for one in page.badges["unusual"]]
 """

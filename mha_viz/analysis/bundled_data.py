@@ -397,7 +397,7 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     The result is above 0 where a head attends more than its rules predict. Half the sum of absolute values in a row is
     its unexplained share.
 
-    By default, ``recipes`` are the known recipes of the model; with others, the step of the reading has a digest.
+    By default, ``recipes`` are the known recipes of the model; if others are given, the result records their digest.
     ``gold`` is the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises
     ShapeError unless the reading has the complete weights of a text to itself, TextError for a sentence of other words,
     and otherwise as :func:`predict_attention` does.

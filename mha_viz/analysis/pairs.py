@@ -146,10 +146,10 @@ class MinimalPairs:
         Raises SettingError for an unknown kind.
         """
         is_chosen = self._mark_pairs(kind)
-        before = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
-        after = self.margins[is_chosen]
+        margins = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
+        ablated_margins = self.margins[is_chosen]
         rows = [
-            _measure_effect(heads, before, after[:, column], self._list_roles(heads))
+            _measure_effect(heads, margins, ablated_margins[:, column], self._list_roles(heads))
             for column, heads in enumerate(self.ablated)
         ]
         q = q_values([row.p for row in rows])
@@ -243,11 +243,13 @@ def sign_test(first: int, second: int) -> float:
     return min(1.0, 2 * binomial_tail(max(first, second), n, 0.5, log_factorials))
 
 
-def _measure_effect(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadEffect:
-    """Compare the margins [pair] before and after heads are switched off; q is left to the caller."""
-    was_right, is_right, change = before > 0, after > 0, after - before
+def _measure_effect(
+    heads: tuple[Head, ...], margins: Numbers, ablated_margins: Numbers, roles: Sequence[str]
+) -> HeadEffect:
+    """Compare the margins [pair] before and after heads are switched off. The q-value is NaN for now."""
+    was_right, is_right, change = margins > 0, ablated_margins > 0, ablated_margins - margins
     lost, gained = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
-    both_right, n = int((was_right & is_right).sum()), len(before)
+    both_right, n = int((was_right & is_right).sum()), len(margins)
     falls, rises = int((change < -ROUNDING).sum()), int((change > ROUNDING).sum())
     return HeadEffect(
         heads,

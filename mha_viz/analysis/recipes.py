@@ -351,6 +351,6 @@ def prune_shares(shares: Numbers) -> Numbers:
     return pruned_shares / sums
 
 
-def make_single_rule_shares(single: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:
-    """Return shares [class, head, rule] with one rule per head."""
-    return np.repeat(np.eye(len(RULES))[None, single], classes, axis=0)
+def make_single_rule_shares(rules: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:
+    """Return shares [class, head, rule] with one rule per head, given by ``rules`` [head]."""
+    return np.repeat(np.eye(len(RULES))[None, rules], classes, axis=0)

@@ -80,8 +80,8 @@ class Relations:
             names = {word.relation for word in words if word.head is not None}
             upos = {word.upos for word in words}
         self.names, self.upos = tuple(sorted(names)), tuple(sorted(upos))
-        self._number = {name: i for i, name in enumerate(self.names)}
-        self._upos = {name: i for i, name in enumerate(self.upos)}
+        self._indices = {name: i for i, name in enumerate(self.names)}
+        self._upos_indices = {name: i for i, name in enumerate(self.upos)}
 
     @cached_property
     def rows(self) -> tuple[RelationRow, ...]:
@@ -117,8 +117,8 @@ class Relations:
     def make_tree(self, sentence: Sentence, rules: RulesByRow = MappingProxyType({})) -> Tree:
         """Convert the gold annotation of a sentence to arrays, with the answers of the ``rules`` by parts of speech."""
         heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
-        relations = np.array([-1 if w.head is None else self._number[w.relation] for w in sentence.words], np.intp)
-        upos = np.array([self._upos[w.upos] for w in sentence.words], np.intp)
+        relations = np.array([-1 if w.head is None else self._indices[w.relation] for w in sentence.words], np.intp)
+        upos = np.array([self._upos_indices[w.upos] for w in sentence.words], np.intp)
         rows = np.flatnonzero(self.member[relations[relations >= 0]].any(axis=0))
         rule_hits = np.zeros((2, len(rows), len(heads)), bool)
         for index, row in enumerate(rows.tolist()):

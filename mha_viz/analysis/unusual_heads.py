@@ -434,12 +434,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
 })  # fmt: skip
 
 
-def find_unusual(
+def find_unusual_heads(
     attention: Attention,
     roles: Sequence[Finding] = (),
     is_active: Sequence[bool] | None = None,
     habits: Habits = _NO_HABITS,
-    quiet: bool = False,
+    hides_words: bool = False,
 ) -> tuple[UnusualFinding, ...]:
     """Return the most unusual findings of a reading, at most MAX_FINDINGS, each about another head and word.
 
@@ -451,10 +451,10 @@ def find_unusual(
         roles: the known roles of the model's heads.
         is_active: whether each role is active here (:func:`find_active`), or None to compute it.
         habits: the habits of the heads over a corpus, if known.
-        quiet: whether to skip kinds that name words of the text.
+        hides_words: whether to skip kinds that name words of the text.
     """
     count = len(attention.queries.groups)
-    kinds = [row for row in KINDS.values() if count <= row.max_words and not (quiet and row.names_words)]
+    kinds = [row for row in KINDS.values() if count <= row.max_words and not (hides_words and row.names_words)]
     if attention.quantity != WEIGHT or attention.is_cross or not kinds:
         return ()
     heads = frozenset(attention.every_head())

@@ -295,7 +295,7 @@ def find_experiment(name: str | None) -> str:
     return name if name and name in EXPERIMENTS else EXPERIMENT_BY_NUMBER.get(name or "", IDENTICAL)
 
 
-def find_faults(settings: Settings) -> dict[SettingName, SettingError]:
+def find_setting_errors(settings: Settings) -> dict[SettingName, SettingError]:
     """Return the error of each invalid setting; empty when the experiment can be run."""
     experiment = EXPERIMENTS[settings.experiment]
     checks = {
@@ -314,7 +314,7 @@ def find_faults(settings: Settings) -> dict[SettingName, SettingError]:
 
 def check_settings(settings: Settings) -> None:
     """Raise SettingError for the first invalid setting."""
-    for error in find_faults(settings).values():
+    for error in find_setting_errors(settings).values():
         raise error
 
 

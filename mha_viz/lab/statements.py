@@ -267,7 +267,7 @@ def state_removal(result: Result) -> list[Statement]:
     removal, run = result.removal, result.runs[0]
     assert removal is not None
     removable_count, has_learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
-    random_removable = float(np.mean([count_removable(curve) for curve in removal.random]))
+    mean_random_count = float(np.mean([count_removable(curve) for curve in removal.random]))
     top_head = int(removal.order[-1])
     return [
         Statement(
@@ -279,8 +279,8 @@ def state_removal(result: Result) -> list[Statement]:
         ),
         Statement(
             "Is removal by importance better than at random?",
-            bool(removable_count > random_removable and removal.least.mean() > removal.random.mean()),
-            f"In {len(removal.random)} random orders, {random_removable:.1f} on average can be removed. With half the "
+            bool(removable_count > mean_random_count and removal.least.mean() > removal.random.mean()),
+            f"In {len(removal.random)} random orders, {mean_random_count:.1f} on average can be removed. With half the "
             f"heads removed, {percent(removal.least[run.heads // 2])} of the answers are right by importance, "
             f"{percent(removal.random[:, run.heads // 2].mean())} at random.",
         ),

@@ -92,7 +92,7 @@ def _load_linked_result(linked_settings: Settings) -> Result | None:
         if linked_result is not None:
             return linked_result
         is_waiting = trainings.find_running(linked_settings) is not None
-        if linked_settings != default and not is_waiting and not lab.find_faults(linked_settings):
+        if linked_settings != default and not is_waiting and not lab.find_setting_errors(linked_settings):
             show_remark(
                 f"This server has not run {result.describe_settings(linked_settings)}. The saved default run is "
                 "shown below; press Run to train this one."

@@ -40,13 +40,14 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
             values: dict[str, Any] = {
                 name: _show_control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].setting_names
             }
-            faults = lab.find_faults(replace(EXPERIMENTS[experiment].default, **values))
+            faults = lab.find_setting_errors(replace(EXPERIMENTS[experiment].default, **values))
             if running_training is None:
                 st.button(
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
                     args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
                 )  # fmt: skip
-        linked_faults = lab.find_faults(linked_settings)  # the link may hold sizes that the controls do not offer
+        # The link may hold sizes that the controls do not offer.
+        linked_faults = lab.find_setting_errors(linked_settings)
         size_faults = {name: linked_faults[name] for name in linked_faults if name in ("heads", "d_model")}
         for error in (size_faults | faults).values():
             show_error(error)

@@ -307,8 +307,8 @@ def make_shares(recipes: Recipes, table: str = "recipes") -> Numbers:
 def make_rule_text(attention: Attention, gold: Sentence | None = None) -> RuleText:
     """Return the text of a reading as rules see it.
 
-    It has the annotation of ``gold`` if that has the same words. Otherwise it has none, and rules that need annotation
-    apply to no token.
+    It is annotated like ``gold`` if that has the same words. Otherwise it has no annotation, and rules that need
+    annotation apply to no token.
     """
     text = attention.queries
     forms = [word.text for word in text.by_words().tokens if not word.special]

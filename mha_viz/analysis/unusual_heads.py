@@ -150,7 +150,8 @@ class UnusualFinding(NamedTuple):
     """A finding about a text.
 
     Attributes:
-        words: a sentence in parts; every second part is from the text, and its neighbours have the quotation marks.
+        words: a sentence in parts; every second part is a word of the text, and the parts beside it have the quotation
+            marks.
         query, key: the tokens that show it; ``key`` is None if the whole row does.
         surprise: in bits; infinite for a finding that comes first however unusual it is.
     """

@@ -42,7 +42,7 @@ class KindNullSums(NamedTuple):
         return count
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
-        """Return the corpus, with the documents of its profile."""
+        """Return the corpus without chains; its documents are labelled as for its profile."""
         assert isinstance(corpus, Corpus)
         plain_corpus, relations = replace(corpus, has_chains=False), Relations(corpus.sentences)
         documents = [sentence.document for sentence in corpus.sentences]

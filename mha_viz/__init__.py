@@ -166,9 +166,9 @@ def _save(attention: Attention, path: str | os.PathLike[str]) -> Path:
 
 
 def _make_measures(attention: Attention) -> Any:
-    from mha_viz.analysis.metrics import table_of
+    from mha_viz.analysis.metrics import make_metrics_table
 
-    return table_of(attention)
+    return make_metrics_table(attention)
 
 
 register_function("save", _save)

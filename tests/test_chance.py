@@ -57,7 +57,7 @@ def _numbered(one: Sentence, at: int) -> Sentence:
 @pytest.fixture
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head is judged by so many cases that short corpora have them."""
-    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)  # instead of 100
+    monkeypatch.setattr("mha_viz.analysis.roles.MIN_CASES", 15)  # instead of 100
 
 
 @pytest.mark.usefixtures("few_cases")

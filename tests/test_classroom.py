@@ -134,8 +134,8 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
 def test_a_hidden_answer_hides_every_kind_of_finding_that_names_words(
     monkeypatch: pytest.MonkeyPatch, names_words: bool
 ) -> None:
-    def find(seen: unusual_heads.WordReading, kind: str, least: float) -> Iterator[unusual_heads.Unusual]:
-        yield unusual_heads.Unusual(
+    def find(seen: unusual_heads.WordReading, kind: str, least: float) -> Iterator[unusual_heads.UnusualFinding]:
+        yield unusual_heads.UnusualFinding(
             kind, Head(1, 2), 1.0, 9.0, ("It is “", seen.words[1], "”, by a kind made up here."), 1
         )
 

@@ -172,7 +172,7 @@ def test_the_command_counts_roles_of_other_words_of_the_kind_by_a_cluster(
 ) -> None:
     import dask
 
-    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)
+    monkeypatch.setattr("mha_viz.analysis.roles.MIN_CASES", 15)
     other = tmp_path / "other.conllu"
     other.write_text(treebank(SENTENCES, 4, seed=3), "utf-8")
     tables = []

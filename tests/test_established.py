@@ -79,9 +79,9 @@ def test_each_profile_keeps_the_score_and_the_rule_of_the_other_corpus(tmp_path:
     )
     one, other = establish(profile("a", here), profile("b", there))
     rule = (0.65, "nearest VERB to the left")
-    assert one.findings()[0].elsewhere == OtherCorpusScore("b", 0.7, *rule, RuleComparison(*numbers[1]))
-    assert other.findings()[0].elsewhere == OtherCorpusScore("a", 0.6, *rule, RuleComparison(*numbers[0]))
-    assert read_findings(one.save(tmp_path))[0].elsewhere == one.findings()[0].elsewhere
+    assert one.findings()[0].other_score == OtherCorpusScore("b", 0.7, *rule, RuleComparison(*numbers[1]))
+    assert other.findings()[0].other_score == OtherCorpusScore("a", 0.6, *rule, RuleComparison(*numbers[0]))
+    assert read_findings(one.save(tmp_path))[0].other_score == one.findings()[0].other_score
 
 
 @pytest.mark.parametrize(

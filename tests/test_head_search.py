@@ -146,7 +146,7 @@ def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_bot
     beside = RuleComparison(-0.03, 0.02, 0.76, 1264, 0.883, 0.858, 0.007, 0.043)
     there = OtherCorpusScore("UD English GUM dev", 0.55, 0.742, "nearest NOUN, PROPN or ADV to the right", beside)
     of_both = {"upos_rule": "nearest NOUN or SYM to the right", "state": BELOW, "corpora": ("EWT", there.corpus)}
-    case = finding("L3H1", "syntax", "case dep_to_head", 0.577, 0.38, upos=0.525, elsewhere=there, **of_both)
+    case = finding("L3H1", "syntax", "case dep_to_head", 0.577, 0.38, upos=0.525, other_score=there, **of_both)
     case = case._replace(status="established", comparison=beside)
     (group,) = head_search.answer_names("L3H1", {"": Head(3, 1)}, lambda head: True, [case])
     (answer,) = group.answers
@@ -161,7 +161,7 @@ def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_bot
     words = describe_evidence(case)
     assert words.startswith(f"established on EWT and {there.corpus}, below the rule by parts of speech: coincides with")
     assert words.endswith(compare_with_rule(case, 1))
-    same = case._replace(elsewhere=there._replace(upos_rule=case.upos_rule), comparison=beside._replace(choice_n=99))
+    same = case._replace(other_score=there._replace(upos_rule=case.upos_rule), comparison=beside._replace(choice_n=99))
     assert compare_with_rule(same) == (
         "The nearest noun or symbol to the right: 53%; on GUM 74%. The rule is told the parts of speech; the head "
         "finds them itself."
@@ -200,7 +200,7 @@ def test_in_a_list_the_other_corpus_is_named_where_the_numbers_of_this_one_deny_
     score: float, rule: float, state: str, words: str
 ) -> None:
     there = OtherCorpusScore("UD English GUM dev", 0.5, 0.742, "nearest NOUN to the right")
-    case = OBJECT._replace(score=score, upos=rule, state=state, elsewhere=there)
+    case = OBJECT._replace(score=score, upos=rule, state=state, other_score=there)
     assert describe_rule_in_list(case) == describe_rule_in_list(case, BEFORE) == words
     assert describe_in_list(case) == f"its verb → object, right in {percent(score, 0)}"
 

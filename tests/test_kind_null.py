@@ -210,7 +210,7 @@ def test_the_sums_are_equal_for_any_shards(toy: Encoder) -> None:
 
 def test_the_first_draw_is_the_study_itself(toy: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """With so few cases for a role that many heads have one: the numbers of suggested and of established roles."""
-    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)
+    monkeypatch.setattr("mha_viz.analysis.roles.MIN_CASES", 15)
     one, other = grammar.corpus(40), grammar.corpus(40, seed=5)
     studied = [mv.profile(corpus, "toy") for corpus in (one, other)]
     suggested = [role for role in studied[0].findings() if role.role == "syntax"]
@@ -223,7 +223,7 @@ def test_the_first_draw_is_the_study_itself(toy: Encoder, monkeypatch: pytest.Mo
 
 def test_a_head_that_likes_a_kind_of_word_has_no_role_by_it(toy: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Among the draws of the toy are fewer roles than it has."""
-    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)
+    monkeypatch.setattr("mha_viz.analysis.roles.MIN_CASES", 15)
     found = mv.roles.permutation_test(grammar.corpus(40), toy, keeps="kind", draws=4)
     assert (found.role, found.null, found.corpora) == ("syntax", KIND, ("grammar",))
     assert found.observed > max(found.drawn)

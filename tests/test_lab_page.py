@@ -424,7 +424,7 @@ def test_an_answer_begins_to_play_and_is_compared_with_what_the_run_showed(exper
 
 def test_a_step_leads_to_the_next_which_asks_anew() -> None:
     page = asked(experiment=RANDOM, guess="alike", step="300")
-    assert playing(page)["next"] == EXPERIMENTS[PENALTY].short
+    assert playing(page)["next"] == EXPERIMENTS[PENALTY].menu_name
     page.send("mha_player", "next", True)
     page.check()
     assert page.url["experiment"] == PENALTY
@@ -434,7 +434,7 @@ def test_a_step_leads_to_the_next_which_asks_anew() -> None:
 def test_steps_are_numbered_in_the_order_of_their_links() -> None:
     titles = asked().at.pills(key="lab_experiment").options
     for number, name in lab.EXPERIMENT_BY_NUMBER.items():
-        assert titles[int(number) - 1] == format_formulas(EXPERIMENTS[name].short), "a style sheet counts them"
+        assert titles[int(number) - 1] == format_formulas(EXPERIMENTS[name].menu_name), "a style sheet counts them"
 
 
 def test_the_heads_are_there_before_an_answer_and_numbers_only_where_asked_for() -> None:

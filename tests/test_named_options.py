@@ -136,7 +136,8 @@ def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
     role = next(one for one in profile.findings() if (str(one.head), one.detail) == ("L2H8", "case dep_to_head"))
     used = profile.tables["used"].query("layer == 2 and head == 8 and detail == 'case dep_to_head'")["used"]
     assert [*map(str, used)] == ["False"]
-    assert role.elsewhere is not None
+    other = role.other_score
+    assert other is not None
     example = next(line for line in (ROOT / "docs/howto/cite.md").read_text("utf-8").splitlines() if "“L2H8" in line)
     revision = str(profile.facts["revision"])
     for words in (
@@ -147,10 +148,10 @@ def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
         f"95% interval {percent(role.low)} to {percent(role.high)}, a bootstrap over {role.documents} documents)",
         f"best fixed offset {percent(role.baseline)}, the {describe_rule(role.upos_rule)} {percent(role.upos)} ",
         "(on GUM, ",
-        f"the {describe_rule(role.elsewhere.upos_rule)} {percent(role.elsewhere.upos)}): the head is {role.state} it",
+        f"the {describe_rule(other.upos_rule)} {percent(other.upos)}): the head is {role.state} it",
         f"picks the right one in {percent(role.comparison.choice)} (the nearest: {percent(role.comparison.nearest)})",
-        f"best head with random weights {percent(role.untrained)}; also established on {role.elsewhere.corpus} ",
-        f"({percent(role.elsewhere.score)})",
+        f"best head with random weights {percent(role.untrained)}; also established on {other.corpus} ",
+        f"({percent(other.score)})",
         f"Set to zero, it changes its word, by {WORD_STATE}, {NO_MORE}.",
     ):
         assert words in example

@@ -24,24 +24,24 @@ def nearby(attention: Attention) -> PerHead:
     near = [np.trace(attention.weights, at, 2, 3) for at in range(-2, 3)]
     return np.sum(near, axis=0, dtype=np.float64) / len(attention.queries)
 '''
-ROW = '        Kind("idle", False, MIN_PATTERN, _find_idle),\n'
+ROW = '        Kind("idle", False, MIN_PATTERN, _find_idle_heads),\n'
 FINDING = '''def _twice(seen: WordReading, kind: str, min_share: float) -> Candidates:
     """A word that is read twice."""
     for at, word in enumerate(seen.words):
         if word in seen.words[:at] and word.isalpha():
             words = (f"{seen.heads[0]} reads “", word, "” twice.")
-            yield Unusual(kind, seen.heads[0], 1.0, math.inf, words, seen.pieces[at])
+            yield UnusualFinding(kind, seen.heads[0], 1.0, math.inf, words, seen.pieces[at])
 
 
 '''
 FIND_FINDING = """
 import mha_viz as mv
-from mha_viz.analysis.unusual_heads import find_unusual
+from mha_viz.analysis.unusual_heads import find_unusual_heads
 from tests.page_session import PageSession
 text = "dogs saw dogs ."
-said = [one for one in find_unusual(mv.load("toy").encode(text)) if one.kind == "twice"]
+said = [one for one in find_unusual_heads(mv.load("toy").encode(text)) if one.kind == "twice"]
 assert said and "".join(said[0].words) == "L0H0 reads “dogs” twice.", said
-assert "twice" not in {one.kind for one in find_unusual(mv.load("toy").encode(text), quiet=True)}
+assert "twice" not in {one.kind for one in find_unusual_heads(mv.load("toy").encode(text), hides_words=True)}
 page = PageSession({"model": "toy", "text": text})
 assert "".join(said[0].words) in ["".join(one["words"]) for one in page.badges["unusual"]]
 """

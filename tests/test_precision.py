@@ -201,7 +201,7 @@ def _recipe(attention: Attention) -> str:
 
 
 def test_results_name_the_type_and_are_compared_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)  # instead of 100
+    monkeypatch.setattr("mha_viz.analysis.roles.MIN_CASES", 15)  # instead of 100
     corpus, half = grammar.corpus(40), load_one_stack(mv.load("toy", dtype="bfloat16"))
     profile = mv.profile(corpus, model=half)
     assert get_dtype(profile.facts["revision"]) == "bfloat16"

@@ -145,14 +145,14 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert one[:7] == (Head(1, 0), "broad", "entropy", 0.8, 0.5, 0.3, 12)
     assert math.isnan(one.low)
     assert (one.status, one.corpora, one.lowest, one.untrained) == ("established", ("EWT", "GUM"), 0.7, 0.6)
-    assert (one.upos_rule, one.state, one.is_matched, other.is_matched) == ("", "", False, True)
+    assert (one.upos_rule, one.state, one.is_matched_by_rule, other.is_matched_by_rule) == ("", "", False, True)
     assert (other.low, other.high) == (0.7, 0.9)
     assert (other.upos, other.upos_rule, other.state) == (0.75, "nearest VERB, AUX or ADJ to the left", "equals")
     assert other.comparison == (-0.1, 0.2, 0.6, 7, 0.9, 0.8, -0.02, 0.04)
     assert (other.corpora, other.documents, one.documents) == (("EWT",), 30, None)
-    assert one.elsewhere is not None
-    assert one.elsewhere[:2] == ("GUM", 0.7)
-    assert other.elsewhere is None
+    assert one.other_score is not None
+    assert one.other_score[:2] == ("GUM", 0.7)
+    assert other.other_score is None
     assert (other.q, other.rule_q) == (0.002, 0.03)
     assert math.isnan(one.q)
     assert read_findings(tmp_path / "nowhere") == ()
@@ -194,7 +194,7 @@ def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: P
     (tmp_path / "profile.json").write_text(json.dumps({n: f for n, f in facts.items() if n not in ("digests", "seal")}))
     assert [*read_profile(tmp_path).tables["roles"]] == [*HEADINGS["roles"]]
     both = (*read_profile(tmp_path).findings(), *read_findings(tmp_path))
-    assert {finding.elsewhere for finding in both} == {None}
+    assert {finding.other_score for finding in both} == {None}
     assert ({finding.documents for finding in both} == {None}) == (later > len(LAST))
     assert all(math.isnan(finding.q) for finding in both)
 

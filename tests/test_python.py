@@ -87,7 +87,7 @@ def _generated(path: Path, seed: int, sentences: int) -> Path:
 
 
 def test_roles_that_two_corpora_establish_are_the_command_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)  # instead of 100
+    monkeypatch.setattr("mha_viz.analysis.roles.MIN_CASES", 15)  # instead of 100
     one, other = (_generated(tmp_path / f"{seed}.conllu", seed, 20) for seed in (1, 2))
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     assert main(["profile", str(other), "--model", "toy", "--out", second]) == 0

@@ -164,7 +164,7 @@ def test_each_relation_is_tested_once_and_against_the_fixed_offset() -> None:
     ]
     table = collect_tests(of_treebank(*({**cell, "head": 1, "n": 100, "correct": 60} for cell in cells)).tables)
     assert [*table["detail"]] == ["obj head_row", "nmod:poss head_row"]
-    assert [*table["rule"]] == [50, 50]
+    assert [*table["baseline_correct"]] == [50, 50]
 
 
 def test_a_relation_that_is_a_number_is_a_name() -> None:
@@ -186,8 +186,8 @@ def test_coreference_is_tested_against_the_better_rule_on_third_person_pronouns(
     pronouns = table[table["role"] == "coreference"]
     assert len(pronouns) == 8
     assert set(pronouns["n"]) == {416}
-    assert set(pronouns["rule"]) == {203}  # 0.488 of them
-    assert set(pronouns["by_rule"]) == {319}  # 0.767, by agreement
+    assert set(pronouns["baseline_correct"]) == {203}  # 0.488 of them
+    assert set(pronouns["rule_correct"]) == {319}  # 0.767, by agreement
     assert len(table) == 8 * (19 * 3 + 1)
 
 

@@ -248,7 +248,7 @@ def test_punctuation_names_no_role() -> None:
 
 def test_the_choice_is_made_on_even_and_both_halves_are_kept() -> None:
     made = counts((200, 100), (100, 50), {0: (90, 90)}, {1: (120, 30)}, {2: (120, 99)})
-    made.gold.offset[1, 1, BASE, 4], made.ruled[0, 1, 1, BASE] = 60, 80  # better ones, among the odd
+    made.gold.offset[1, 1, BASE, 4], made.rule_correct[0, 1, 1, BASE] = 60, 80  # better ones, among the odd
     choice = next(c for c in roles.iter_best_heads(made) if c.row == BASE)
     assert (choice.direction, choice.head) == (1, 1)  # among equals the first direction
     assert (choice.n, choice.correct, choice.offset, choice.upos) == ((200, 100), (120, 30), 60, 80)

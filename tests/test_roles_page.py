@@ -159,12 +159,12 @@ def test_a_role_in_short_names_the_other_corpus_in_the_least_words() -> None:
     assert evidence is not None
     lines = {finding: summarise_role(finding) for finding in evidence.findings()}
     assert max(map(len, lines.values())) <= 110
-    one = next(finding for finding in lines if finding.state and finding.elsewhere)
-    assert one.elsewhere is not None
+    one = next(finding for finding in lines if finding.state and finding.other_score)
+    assert one.other_score is not None
     for corpus, name in (("my very own corpus.conllu", "my very own…"), ("GAP", "GAP"), ("UD English GUM dev", "GUM")):
-        words = summarise_role(one._replace(elsewhere=one.elsewhere._replace(corpus=corpus)))
+        words = summarise_role(one._replace(other_score=one.other_score._replace(corpus=corpus)))
         assert words.count(f" ({name} ") == 2
-    assert " (" not in summarise_role(one._replace(elsewhere=None))
+    assert " (" not in summarise_role(one._replace(other_score=None))
 
 
 def test_the_map_tells_apart_what_heads_do_to_the_rule_and_has_a_key() -> None:

@@ -104,7 +104,7 @@ def test_five_roles_choose_better_than_the_nearest_word_on_both_corpora() -> Non
     better = [
         (str(finding.head), finding.detail)
         for finding in shipped("ewt").findings()
-        if finding.elsewhere and min(finding.comparison.choice_low, finding.elsewhere.comparison.choice_low) > 0
+        if finding.other_score and min(finding.comparison.choice_low, finding.other_score.comparison.choice_low) > 0
     ]
     assert better == [
         *(("L1H4", "case dep_to_head"), ("L2H1", "nmod dep_to_head"), ("L2H8", "case dep_to_head")),

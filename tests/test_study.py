@@ -430,7 +430,7 @@ def test_a_trained_model(minilm: Encoder) -> None:
 
 @pytest.fixture
 def five_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 5)
+    monkeypatch.setattr("mha_viz.analysis.roles.MIN_CASES", 5)
 
 
 def by_sentence(text: str) -> str:

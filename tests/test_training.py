@@ -397,7 +397,7 @@ def test_recorded_steps_begin_closely_and_end_at_the_last() -> None:
 )
 def test_bad_settings_are_named(experiment: str, changes: dict[str, Any], field: str) -> None:
     settings = replace(EXPERIMENTS[experiment].default, **changes)
-    assert list(lab.find_faults(settings)) == [field]
+    assert list(lab.find_setting_errors(settings)) == [field]
     with pytest.raises(SettingError):
         run(settings)
 

@@ -18,9 +18,9 @@ from mha_viz.analysis.unusual_heads import (
     MIN_DISTANCE,
     MIN_LINK,
     Habits,
-    Unusual,
+    UnusualFinding,
     WordReading,
-    find_unusual,
+    find_unusual_heads,
     load_bundled_habits,
     read_habits,
 )
@@ -94,7 +94,7 @@ APPEARS: dict[str, tuple[Rows, str, tuple[Finding, ...]]] = {
 }
 
 
-def said(found: tuple[Unusual, ...]) -> dict[str, str]:
+def said(found: tuple[UnusualFinding, ...]) -> dict[str, str]:
     return {one.kind: "".join(one.words) for one in found}
 
 
@@ -105,7 +105,7 @@ def test_every_kind_is_tried() -> None:
 @pytest.mark.parametrize("kind", APPEARS)
 def test_a_head_that_differs_is_named_with_what_it_does(kind: str) -> None:
     change, words, roles = APPEARS[kind]
-    found = find_unusual(read(change), roles)
+    found = find_unusual_heads(read(change), roles)
     assert (found[0].kind, "".join(found[0].words)) == (kind, words)
     assert found[0].head == Head(0, AT)
     assert found[0].surprise > 0
@@ -115,42 +115,42 @@ def test_a_head_that_differs_is_named_with_what_it_does(kind: str) -> None:
 def test_a_kind_that_quotes_the_text_declares_it_and_is_not_said_where_an_answer_is_hidden(kind: str) -> None:
     change, words, roles = APPEARS[kind]
     attention = read(change)
-    (found,) = (one for one in find_unusual(attention, roles) if one.kind == kind)
+    (found,) = (one for one in find_unusual_heads(attention, roles) if one.kind == kind)
     special = {token.text for token in attention.text.tokens if token.special}
     assert KINDS[kind].names_words == any(part not in special for part in found.words[1::2])
-    assert (words in said(find_unusual(attention, roles, quiet=True)).values()) != KINDS[kind].names_words
+    assert (words in said(find_unusual_heads(attention, roles, hides_words=True)).values()) != KINDS[kind].names_words
 
 
 def test_the_token_that_is_held_shows_it() -> None:
-    (found,) = (one for one in find_unusual(read(link)) if one.kind == "link")
+    (found,) = (one for one in find_unusual_heads(read(link)) if one.kind == "link")
     assert (found.query, found.key) == (6, 2)
     assert found.words[1::2] == ("slept", "dog")  # quoted from the text
-    (back,) = (one for one in find_unusual(read(looks(-1))) if one.kind == "back")
+    (back,) = (one for one in find_unusual_heads(read(looks(-1))) if one.kind == "back")
     assert back.key is None
     assert WORDS[back.query - 1] not in ("[CLS]", "[SEP]")
 
 
 @pytest.mark.parametrize("base", ["even", "diffuse"])
 def test_nothing_is_said_where_all_heads_are_alike(base: str) -> None:
-    assert find_unusual(read(base=base)) == ()
+    assert find_unusual_heads(read(base=base)) == ()
 
 
 @pytest.mark.parametrize("kind", ["back", "ahead", "even", "mark"])
 def test_what_all_heads_do_is_not_unusual(kind: str) -> None:
     attention = read(APPEARS[kind][0])
     every = np.repeat(attention.weights[:, AT : AT + 1], 5, axis=1)
-    assert kind not in said(find_unusual(Attention("tiny", "", attention.text, every)))
+    assert kind not in said(find_unusual_heads(Attention("tiny", "", attention.text, every)))
 
 
 @pytest.mark.parametrize("words", [("[CLS]", "[SEP]"), ("[CLS]", "Hello", "[SEP]"), ("[CLS]", "It", "rains", "[SEP]")])
 @pytest.mark.parametrize("kind", ["back", "ahead", "even"])
 def test_a_habit_is_not_told_from_two_words(words: tuple[str, ...], kind: str) -> None:
-    assert find_unusual(read(APPEARS[kind][0], words)) == ()
+    assert find_unusual_heads(read(APPEARS[kind][0], words)) == ()
 
 
 def test_a_habit_is_not_a_link() -> None:
-    assert "link" not in said(find_unusual(read(looks(-2))))
-    assert "link" not in said(find_unusual(read(column(2))))  # every word looks at "dog"
+    assert "link" not in said(find_unusual_heads(read(looks(-2))))
+    assert "link" not in said(find_unusual_heads(read(column(2))))  # every word looks at "dog"
 
 
 def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
@@ -177,8 +177,8 @@ def test_the_surprise_of_every_link_is_that_of_plain_loops() -> None:
 
 
 def test_a_head_that_is_known_for_nothing_or_does_what_it_is_known_for_is_not_idle() -> None:
-    assert "idle" not in said(find_unusual(read(column(0))))
-    assert "idle" not in said(find_unusual(read(link), (role("coreference"),)))
+    assert "idle" not in said(find_unusual_heads(read(column(0))))
+    assert "idle" not in said(find_unusual_heads(read(link), (role("coreference"),)))
 
 
 # What the head that differs does in most texts, if it is what it does here.
@@ -200,22 +200,22 @@ def habit(what: str | int, place: int, share: float) -> Habits:
 def test_what_a_head_does_in_every_text_is_not_said(kind: str) -> None:
     change, _, roles = APPEARS[kind]
     what, share = HABIT[kind]
-    assert kind not in said(find_unusual(read(change), roles, None, habit(what, AT, share)))
-    assert kind in said(find_unusual(read(change), roles, None, habit(what, AT, share / 5)))
-    assert kind in said(find_unusual(read(change), roles, None, habit(what, AT + 1, share)))  # of another head
+    assert kind not in said(find_unusual_heads(read(change), roles, None, habit(what, AT, share)))
+    assert kind in said(find_unusual_heads(read(change), roles, None, habit(what, AT, share / 5)))
+    assert kind in said(find_unusual_heads(read(change), roles, None, habit(what, AT + 1, share)))  # of another head
 
 
 def test_more_than_usual_is_said_beside_the_usual() -> None:
-    (found,) = find_unusual(read(looks(-1)), (), None, habit(-1, AT, 0.3))
+    (found,) = find_unusual_heads(read(looks(-1)), (), None, habit(-1, AT, 0.3))
     assert "".join(found.words) == "L0H2 looks one token back (0.98, usually 0.30)."
     assert found.surprise == pytest.approx(found.value * np.log2(found.value / 0.3))
 
 
 def test_words_of_the_text_stand_in_quotation_marks() -> None:
     words = ("[CLS]", "cat", "gave", "x", "cat", "y", ".", "[SEP]")
-    (found,) = (one for one in find_unusual(read(link_from(4, 2), words)) if one.kind == "link")
+    (found,) = (one for one in find_unusual_heads(read(link_from(4, 2), words)) if one.kind == "link")
     assert "".join(found.words) == "L0H2 links “cat” to “gave” (0.90)."
-    (again,) = (one for one in find_unusual(read(link_from(4, 1), words)) if one.kind == "link")
+    (again,) = (one for one in find_unusual_heads(read(link_from(4, 1), words)) if one.kind == "link")
     assert "".join(again.words) == "L0H2 links “cat” to another “cat” (0.90)."
 
 
@@ -239,7 +239,7 @@ PLAIN = ("[CLS]", "to", "gave", "books", "for", "it", "slept", "rooms", ".", "[S
 def test_two_function_words_are_no_finding_and_a_pronoun_is_linked_to_an_earlier_noun(
     query: int, key: int, is_said: bool
 ) -> None:
-    found = [one for one in find_unusual(read(link_from(query, key), PLAIN)) if one.kind == "link"]
+    found = [one for one in find_unusual_heads(read(link_from(query, key), PLAIN)) if one.kind == "link"]
     assert [(one.query, one.key) for one in found] == [(query, key)] * is_said
 
 
@@ -249,19 +249,19 @@ def test_a_word_that_was_read_as_unknown_is_no_end_of_a_finding() -> None:
         known = read(change)
         tokens = [replace(token, known=i != at) for i, token in enumerate(known.text.tokens)]
         unknown = Attention("tiny", "", replace(known.text, tokens=tuple(tokens)), known.weights)
-        assert kind in said(find_unusual(known, roles))
-        assert kind not in said(find_unusual(unknown, roles))
+        assert kind in said(find_unusual_heads(known, roles))
+        assert kind not in said(find_unusual_heads(unknown, roles))
 
 
 def test_what_happens_between_the_pieces_of_a_word_is_not_said() -> None:
     words = ("[CLS]", "un", "##be", "##lie", "##va", "##ble", "dogs", "[SEP]")
-    assert "back" not in said(find_unusual(read(looks(-1), words)))
-    assert "ahead" not in said(find_unusual(read(looks(1), words)))
+    assert "back" not in said(find_unusual_heads(read(looks(-1), words)))
+    assert "ahead" not in said(find_unusual_heads(read(looks(1), words)))
 
 
 def test_offsets_count_pieces() -> None:
     words = ("[CLS]", "un", "##happy", "big", "##gest", "dog", "##s", "slept", "[SEP]")  # most look within their word
-    (found,) = (one for one in find_unusual(read(looks(-1), words)) if one.kind == "back")
+    (found,) = (one for one in find_unusual_heads(read(looks(-1), words)) if one.kind == "back")
     assert "".join(found.words) == "L0H2 looks one token back (0.98)."
     assert found.query in (3, 5, 7)
 
@@ -273,13 +273,13 @@ def test_what_a_pronoun_refers_to_comes_first_also_where_it_is_weak_and_only_fro
         rows[5, 2] = 2.5
 
     attention, roles = read(weak), (role("coreference")._replace(status="established"),)
-    first, second = find_unusual(attention, roles)[0], find_unusual(attention)[0]
+    first, second = find_unusual_heads(attention, roles)[0], find_unusual_heads(attention)[0]
     assert (first.kind, "".join(first.words)) == ("pronoun", "L0H2 links “it” to “dog”, 0.24 (weak).")
     assert (second.kind, second.query) == ("link", 6)
-    assert all(one.kind != "pronoun" for one in find_unusual(attention, (role("syntax", "nsubj dep_to_head"),)))
-    assert all(one.kind != "pronoun" for one in find_unusual(read(column(0)), roles))
+    assert all(one.kind != "pronoun" for one in find_unusual_heads(attention, (role("syntax", "nsubj dep_to_head"),)))
+    assert all(one.kind != "pronoun" for one in find_unusual_heads(read(column(0)), roles))
     before = ("[CLS]", "it", "barked", "because", "the", "dog", "slept", ".", "[SEP]")
-    assert "pronoun" not in said(find_unusual(read(link_from(1, 5), before), roles))
+    assert "pronoun" not in said(find_unusual_heads(read(link_from(1, 5), before), roles))
 
 
 @pytest.mark.parametrize(("share", "is_said"), [(0.045, False), (0.055, True)])
@@ -288,7 +288,7 @@ def test_a_pronoun_has_no_link_below_what_a_drawn_link_needs_for_a_number(share:
         rows[5] = 0
         rows[5, 2], rows[5, 0] = share, 1 - share
 
-    assert ("pronoun" in said(find_unusual(read(faint), (role("coreference"),)))) == is_said
+    assert ("pronoun" in said(find_unusual_heads(read(faint), (role("coreference"),)))) == is_said
 
 
 def test_a_capital_at_the_beginning_of_each_sentence_makes_no_name() -> None:
@@ -306,7 +306,7 @@ def test_programs_have_no_pronouns() -> None:
 @pytest.mark.parametrize(("text", "is_said"), [("it was Hund und Mann", True), ("der Hund war her und müde", False)])
 def test_pronouns_are_those_of_english(text: str, is_said: bool) -> None:
     words = ("[CLS]", "Der" if not is_said else "The", "dog", *text.split(), "[SEP]")
-    found = said(find_unusual(read(None, words, "even"), (role("coreference"),)))
+    found = said(find_unusual_heads(read(None, words, "even"), (role("coreference"),)))
     assert ("pronoun" in found) == is_said
 
 
@@ -316,7 +316,7 @@ def test_two_links_are_of_two_heads_and_two_words() -> None:
     for head, query, key in ((1, 6, 2), (2, 6, 1), (3, 2, 6), (4, 3, 1)):  # the first two from the same word
         weights[0, head, query] = np.eye(N, dtype=np.float32)[key] * np.float32(0.9 - head / 50) + np.float32(0.01)
     weights /= weights.sum(-1, keepdims=True)
-    links = [one for one in find_unusual(Attention("tiny", "", attention.text, weights)) if one.kind == "link"]
+    links = [one for one in find_unusual_heads(Attention("tiny", "", attention.text, weights)) if one.kind == "link"]
     assert [(one.head.head, one.query) for one in links] == [(1, 6), (3, 2)]
 
 
@@ -343,20 +343,20 @@ def test_a_damaged_profile_has_no_habits(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_other_quantities_or_of_long_texts() -> None:
     attention = read(link)
-    assert find_unusual(attention)
+    assert find_unusual_heads(attention)
     norms = Attention("tiny", "", attention.text, attention.weights, quantity="norm")
-    assert find_unusual(norms) == ()
-    assert find_unusual(read(looks(-1), ("[CLS]", *["word"] * 200, "[SEP]"))) == ()
+    assert find_unusual_heads(norms) == ()
+    assert find_unusual_heads(read(looks(-1), ("[CLS]", *["word"] * 200, "[SEP]"))) == ()
 
 
 def test_of_a_long_text_only_what_a_pronoun_refers_to_is_said() -> None:
     words = ("[CLS]", "the", "dog", *["word"] * 200, "and", "it", "slept", "[SEP]")
-    (found,) = find_unusual(read(link_from(204, 2), words), (role("coreference"),))
+    (found,) = find_unusual_heads(read(link_from(204, 2), words), (role("coreference"),))
     assert "".join(found.words).startswith("L0H2 links “it” to “dog” (0.")
 
 
 def test_the_first_example_has_the_link_that_the_page_opens_with() -> None:
-    findings = find_unusual(load_first_reading(), (), None, load_bundled_habits("minilm"))
+    findings = find_unusual_heads(load_first_reading(), (), None, load_bundled_habits("minilm"))
     assert 1 < len(findings) <= MAX_FINDINGS
     assert len({one.head for one in findings}) == len({one.query for one in findings}) == len(findings)
     assert "".join(findings[0].words).startswith("L3H1 links “it” to “animal”")

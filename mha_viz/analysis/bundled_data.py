@@ -133,7 +133,7 @@ def _combine_roles(
     candidates = tables["candidates"].merge(other_candidates, on=ROLE_COLUMNS, suffixes=("", "_there"))
     candidates = candidates[candidates["role"].isin(shared_roles)]
     states = [_find_lesser_state(*pair) for pair in zip(candidates["state"], candidates["state_there"], strict=True)]
-    established = candidates.assign(
+    established_roles = candidates.assign(
         state=pd.Series(states, candidates.index, object),
         status=ESTABLISHED,
         corpora=corpora,
@@ -141,8 +141,8 @@ def _combine_roles(
         other_corpus=other_corpus,
         **{f"other_{name}": candidates[f"{name}_there"] for name in SHARED_COLUMNS},
     )[[*HEADINGS["roles"]]]
-    suggested = tables["roles"][~tables["roles"]["role"].isin(shared_roles)]
-    parts = [part for part in (established, suggested) if len(part)] or [established]
+    suggested_roles = tables["roles"][~tables["roles"]["role"].isin(shared_roles)]
+    parts = [part for part in (established_roles, suggested_roles) if len(part)] or [established_roles]
     return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
 
 
@@ -307,8 +307,8 @@ def make_shares(recipes: Recipes, table: str = "recipes") -> Numbers:
 def make_rule_text(attention: Attention, gold: Sentence | None = None) -> RuleText:
     """Return the text of a reading as rules see it.
 
-    It has the annotation of ``gold`` if that has the same words. Otherwise it has none, and rules that need annotation
-    apply to no token.
+    It is annotated like ``gold`` if that has the same words. Otherwise it has no annotation, and rules that need
+    annotation apply to no token.
     """
     text = attention.queries
     forms = [word.text for word in text.by_words().tokens if not word.special]
@@ -397,7 +397,7 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     The result is above 0 where a head attends more than its rules predict. Half the sum of absolute values in a row is
     its unexplained share.
 
-    By default, ``recipes`` are the known recipes of the model; with others, the step of the reading has a digest.
+    By default, ``recipes`` are the known recipes of the model; if others are given, the result records their digest.
     ``gold`` is the text as a sentence of a corpus; without it, rules that need annotation are left out. Raises
     ShapeError unless the reading has the complete weights of a text to itself, TextError for a sentence of other words,
     and otherwise as :func:`predict_attention` does.
@@ -406,8 +406,10 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
     'unexplained'
     """
     check_kind(attention, Attention, *READING_KIND)
-    is_whole = attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
-    if attention.quantity != "weight" or not is_whole:
+    is_full_self_attention = (
+        attention.queries.unit == "pieces" and not attention.is_cross and not attention.hidden.any()
+    )
+    if attention.quantity != "weight" or not is_full_self_attention:
         raise ShapeError(
             "A recipe predicts the unchanged attention weights within one text; this reading has others.",
             "Use the reading as the model returned it.",
@@ -443,8 +445,8 @@ def add_annotation(reading: Attention, gold: Sentence) -> Attention:
 def find_recipes(model: str, revision: str = "") -> Recipes | None:
     """Find the recipes of a model's heads.
 
-    The first in the folders that MHA_VIZ_PROFILES names are returned, or else the bundled ones. Return None if there
-    are no undamaged recipes for weights of this revision.
+    Return the first in the folders that MHA_VIZ_PROFILES names, or else the bundled ones; None if there are no
+    undamaged recipes for weights of this revision.
     """
     for file, facts in _list_own_recipes():
         is_named = facts.get("model") == model and revision in ("", facts.get("revision"))

@@ -67,9 +67,9 @@ class ChanceRoles:
         import pandas as pd
 
         tables = [self.table()]
-        earlier = profile.tables.get(CHANCE_TABLE)
-        if earlier is not None:
-            tables.insert(0, earlier[~_match_rows(earlier, self.role, self.null)])
+        old_table = profile.tables.get(CHANCE_TABLE)
+        if old_table is not None:
+            tables.insert(0, old_table[~_match_rows(old_table, self.role, self.null)])
         return dataclasses.replace(
             profile, tables={**profile.tables, CHANCE_TABLE: pd.concat(tables, ignore_index=True)}
         )

@@ -105,8 +105,8 @@ def _iter_anaphors(words: Sequence[Word], mentions: dict[tuple[str, int], int]) 
     """
     earlier_words: list[int] = []
     chains: dict[str, list[int]] = {}  # the earlier words of each chain
-    ordered = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
-    for word, word_mentions in groupby(ordered, key=lambda mention: mention[1]):
+    sorted_mentions = sorted(mentions, key=lambda mention: (mention[1], mention[0]))
+    for word, word_mentions in groupby(sorted_mentions, key=lambda mention: mention[1]):
         candidates, names = tuple(earlier_words), [chain for chain, _ in word_mentions]
         for chain in names:
             if chain in chains:
@@ -182,9 +182,9 @@ def guess_by_agreement(anaphor: Anaphor, words: Sequence[Word]) -> int:
     same_kind = [candidate for candidate in anaphor.candidates if kind and _find_pronoun_kind(words[candidate]) == kind]
     is_plural = kind == "they" if kind else _is_plural(words[anaphor.word])
     nominals = [candidate for candidate in anaphor.candidates if words[candidate].upos != "PRON"]
-    agreeing = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
-    subjects = [candidate for candidate in agreeing if words[candidate].base == "nsubj"]
-    return (same_kind or subjects or agreeing or anaphor.candidates)[-1]
+    agreeing_nominals = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
+    subjects = [candidate for candidate in agreeing_nominals if words[candidate].base == "nsubj"]
+    return (same_kind or subjects or agreeing_nominals or anaphor.candidates)[-1]
 
 
 def _find_pronoun_kind(word: Word) -> str | None:

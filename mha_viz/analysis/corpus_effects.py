@@ -50,11 +50,11 @@ def list_variants(heads: Sequence[Head], same_role: Sequence[Head], per_layer: i
     They are all heads together if there are several, each head alone, and each other head of their layers that does not
     have the same role.
     """
-    together = [Variant(tuple(heads), "together")] if len(heads) > 1 else []
+    all_together = [Variant(tuple(heads), "together")] if len(heads) > 1 else []
     layers = sorted({head.layer for head in heads})
     layer_heads = [Head(layer, number) for layer in layers for number in range(per_layer)]
     controls = [Variant((head,), "control") for head in layer_heads if head not in {*heads, *same_role}]
-    return (*together, *(Variant((head,), "head") for head in heads), *controls)
+    return (*all_together, *(Variant((head,), "head") for head in heads), *controls)
 
 
 class EffectRow(NamedTuple):
@@ -138,8 +138,8 @@ def compute_effect_rows(
         if controls:
             difference = effects[:, [column]] - effects[:, controls]  # [case, control]
             bounds = _compute_intervals(difference, units)
-            nearest = int(difference.mean(axis=0).argmin())
-            margin = float(difference.mean(axis=0)[nearest]), *map(float, bounds[:, nearest])
+            nearest_control = int(difference.mean(axis=0).argmin())
+            margin = float(difference.mean(axis=0)[nearest_control]), *map(float, bounds[:, nearest_control])
             row = row._replace(more=margin[0], more_low=margin[1], more_high=margin[2])
             row = row._replace(used=bool((bounds[0] > 0).all()) if has_role else None)
         rows.append(row)

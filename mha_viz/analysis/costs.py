@@ -64,8 +64,8 @@ class Shape(NamedTuple):
 
 def count_parameters(shape: Shape) -> int:
     """Return the number of weights of W_Q, W_K, W_V and W_O. The layer has no biases."""
-    inner = shape.heads * shape.d_k
-    return 3 * shape.matrices * shape.input_width * shape.d_k + inner * shape.d_model
+    inner_width = shape.heads * shape.d_k
+    return 3 * shape.matrices * shape.input_width * shape.d_k + inner_width * shape.d_model
 
 
 def count_multiply_adds(shape: Shape, words: int) -> int:
@@ -73,9 +73,9 @@ def count_multiply_adds(shape: Shape, words: int) -> int:
 
     A shared matrix is stored once but used by every head.
     """
-    inner = shape.heads * shape.d_k
-    projections = 3 * words * shape.input_width * inner
-    return projections + 2 * words * words * inner + words * inner * shape.d_model
+    inner_width = shape.heads * shape.d_k
+    projections = 3 * words * shape.input_width * inner_width
+    return projections + 2 * words * words * inner_width + words * inner_width * shape.d_model
 
 
 @dataclass(frozen=True)

@@ -131,12 +131,12 @@ class Distances:
         own_before = self.sums["own"].copy()
         heads, sentences, n, _ = batch.weights.shape
         rows = -(-n // -(-n * n // BLOCK_CELLS))  # rows per float32 sum; the last sum may have fewer
-        sums = self.CELLS_PER_STEP // (heads * rows * n) or 1  # float32 sums of each head at a time
-        sentences_at_once = max(1, sums * rows // n)
-        buffers = np.empty((3, heads * sums * rows * n), np.float32)
+        sum_count = self.CELLS_PER_STEP // (heads * rows * n) or 1  # float32 sums of each head at a time
+        sentences_at_once = max(1, sum_count * rows // n)
+        buffers = np.empty((3, heads * sum_count * rows * n), np.float32)
         for start in range(0, sentences, sentences_at_once):
-            for row in range(0, n, sums * rows):
-                block = batch.weights[:, start : start + sentences_at_once, row : min(n, row + sums * rows)]
+            for row in range(0, n, sum_count * rows):
+                block = batch.weights[:, start : start + sentences_at_once, row : min(n, row + sum_count * rows)]
                 full_rows = block.shape[2] // rows * rows
                 self._add_block(block[:, :, :full_rows], rows, buffers)
                 if full_rows < block.shape[2]:
@@ -154,7 +154,7 @@ class Distances:
         np.add(block, TINY, out=buffers[0, :cells].reshape(block.shape))
         # [head, sum, cell]
         head_cells, pair_sums, logs = (part[:cells].reshape(heads, -1, rows * block.shape[3]) for part in buffers)
-        entropies = np.zeros((heads, heads))  # [distance between the two, the first of the two]
+        entropies = np.zeros((heads, heads))  # [gap between two heads, first head]
         entropies[0] = np.vecdot(head_cells, np.log2(head_cells, out=logs)).sum(axis=1, dtype=np.float64)
         for gap in range(1, heads):  # all pairs of heads this far apart are added at once
             pairs = np.add(head_cells[:-gap], head_cells[gap:], out=pair_sums[:-gap])
@@ -173,9 +173,9 @@ def compute_divergences(sums: RunningSums) -> FloatMatrix:
     """
     mixed_sums, entropies, rows = sums["mixed"], sums["own"], max(1, int(sums["rows"]))
     divergences = LN2 + (entropies[:, None] + entropies[None] - mixed_sums) / (2 * rows)
-    upper = np.triu(np.maximum(0, divergences), 1)
-    symmetric: FloatMatrix = upper + upper.T
-    return symmetric
+    upper_triangle = np.triu(np.maximum(0, divergences), 1)
+    symmetric_divergences: FloatMatrix = upper_triangle + upper_triangle.T
+    return symmetric_divergences
 
 
 def find_nearest_heads(distances: FloatSums, head: int, count: int) -> list[int]:

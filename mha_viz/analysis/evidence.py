@@ -110,8 +110,9 @@ class Selection:
         cases = other.unsorted_cases
         if other.roles != self.roles:
             numbers = {role: number for number, role in enumerate(self.roles)}
-            role, place = np.divmod(cases["slot"], self.heads * len(KINDS))
-            cases["slot"] = np.array([numbers[role] for role in other.roles])[role] * self.heads * len(KINDS) + place
+            role, remainder = np.divmod(cases["slot"], self.heads * len(KINDS))
+            new_role = np.array([numbers[name] for name in other.roles])[role]
+            cases["slot"] = new_role * self.heads * len(KINDS) + remainder
         self.merge(cases)
 
     def add(self, batch: Batch) -> None:
@@ -215,19 +216,26 @@ class Selection:
         yield self._make_row_answers(("broad", "entropy"), batch, words, tokens, answers, weights, right)
 
     def _make_row_answers(
-        self, role: tuple[str, str], batch: Batch, words: Integers, rows: Any, answers: Any, weights: Any, right: Any
+        self,
+        role: tuple[str, str],
+        batch: Batch,
+        words: Integers,
+        query_tokens: Any,
+        answer_tokens: Any,
+        weights: Any,
+        right: Any,
     ) -> Answers:
         """Return the cases of one role.
 
-        ``words`` [sentence, token] are numbers of words; ``rows`` [row] and ``answers`` [head, sentence, row] are
-        tokens.
+        ``words`` [sentence, token] are numbers of words. ``query_tokens`` is [row]; ``answer_tokens``, ``weights`` and
+        ``right`` are [head, sentence, row].
         """
         sentences = np.arange(len(words))[:, None]
         return _make_answers(
             self.roles.index(role),
-            np.repeat(batch.numbers, len(rows)),
-            words[:, rows].reshape(-1),
-            *(a.reshape(self.heads, -1) for a in (words[sentences, answers], weights, right)),
+            np.repeat(batch.numbers, len(query_tokens)),
+            words[:, query_tokens].reshape(-1),
+            *(array.reshape(self.heads, -1) for array in (words[sentences, answer_tokens], weights, right)),
         )
 
     def _select_best_per_text(self, cases: Answers) -> CaseRows:
@@ -323,9 +331,9 @@ def select_best_cases(cases: CaseRows) -> CaseRows:
     # Find the lowest rank that has a place in each slot, so that few cases must be sorted.
     lowest_ranks = np.full(int(slots.max(initial=0)) + 1, np.iinfo(np.int64).max)
     for place in range(max(SLOT_SIZES)):
-        lower = np.flatnonzero((ranks < lowest_ranks[slots]) & (np.array(SLOT_SIZES)[slots % len(KINDS)] > place))
-        lowest_ranks[slots[lower]] = -1
-        np.maximum.at(lowest_ranks, slots[lower], ranks[lower])
+        lower_cases = np.flatnonzero((ranks < lowest_ranks[slots]) & (np.array(SLOT_SIZES)[slots % len(KINDS)] > place))
+        lowest_ranks[slots[lower_cases]] = -1
+        np.maximum.at(lowest_ranks, slots[lower_cases], ranks[lower_cases])
     cases = cases[ranks >= lowest_ranks[slots]]
     cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
     starts = np.flatnonzero(_find_starts(cases["slot"]))
@@ -371,7 +379,7 @@ def iter_evidence_rows(
 
     ``heads`` are all heads in order; ``roles`` has layer, head, role and detail.
     """
-    starts: Mapping[int, tuple[int, int, str, str]] = {
+    roles_by_slot: Mapping[int, tuple[int, int, str, str]] = {  # by the first slot of the role and head
         (selection.roles.index((role, detail)) * selection.heads + heads.index(Head(layer, head))) * len(KINDS): (
             *(layer, head, role, detail),
         )
@@ -381,6 +389,7 @@ def iter_evidence_rows(
     for case in selection.cases:
         slot = int(case["slot"])
         kind = slot % len(KINDS)
-        if slot - kind in starts:
+        if slot - kind in roles_by_slot:
             numbers = (int(case[name]) for name in ("first", "last", "word", "answer"))
-            yield (*starts[slot - kind], KINDS[kind], *numbers, int(case["weight"]) / WEIGHT_STEPS, bool(case["right"]))
+            weight = int(case["weight"]) / WEIGHT_STEPS
+            yield (*roles_by_slot[slot - kind], KINDS[kind], *numbers, weight, bool(case["right"]))

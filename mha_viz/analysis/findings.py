@@ -11,7 +11,7 @@ from mha_viz.attention import Head
 
 CORPUS_SEPARATOR = "; "  # between the names of corpora
 EVERY = "every"  # k if every k-th sentence of a corpus was read; missing in tables of older versions
-DOCUMENTS = "documents"  # how many documents have cases; missing in tables of older versions
+DOCUMENTS = "documents"  # number of documents with cases; missing in tables of older versions
 Q, RULE_Q = "q", "rule_q"  # from mha_viz.analysis.q_values; missing in tables of older versions
 MEASURED_COLUMNS = (
     *("layer", "head", "role", "detail", "score", "baseline", "gain", "n", "ci_low", "ci_high"),
@@ -19,7 +19,7 @@ MEASURED_COLUMNS = (
 )
 BEATS, EQUALS, BELOW = STATES = ("beats", "equals", "below")  # how a head compares with the rule by parts of speech
 OLD_STATES = {"True": BEATS, "False": BELOW}  # values in tables of older versions, whose rule names one part of speech
-RULE_INTERVAL = ("rule_low", "rule_high")  # the interval of how much more often the head is right than the rule
+RULE_INTERVAL = ("rule_low", "rule_high")  # the interval of the head's accuracy minus the rule's
 COMPARISON_COLUMNS = (*RULE_INTERVAL, "kind", "choice_n", "choice", "nearest", "choice_low", "choice_high")
 CANDIDATE_COLUMNS = (*MEASURED_COLUMNS, DOCUMENTS, *COMPARISON_COLUMNS, Q, RULE_Q)
 # Columns that are stored for the second corpus, too.
@@ -49,12 +49,11 @@ class RuleComparison(NamedTuple):
     The choice numbers are about cases with several words of the gold word's part of speech.
 
     Attributes:
-        rule_low, rule_high: the 95 % interval of how much more often the head is right than the best rule by parts of
-            speech.
-        kind: the share of the ``choice_n`` cases in which the head points to one of these words.
-        choice_n: the number of such cases.
-        choice: the share of these cases in which it points to the right word.
-        nearest: the share that the nearest of these words gets right.
+        rule_low, rule_high: the 95 % interval of the head's accuracy minus that of the best rule by parts of speech.
+        kind: the share of these cases in which the head points to one of these words.
+        choice_n: the number of cases in which it does.
+        choice: the share of the ``choice_n`` cases in which it points to the right word.
+        nearest: the share of the ``choice_n`` cases in which the nearest of these words is right.
         choice_low, choice_high: the interval of the difference between ``choice`` and ``nearest``.
     """
 
@@ -96,8 +95,8 @@ class Finding(NamedTuple):
         lowest: the lowest score on them.
         within_words: for position, the share of the head's attention to that token that stays within a word, from the
             table ``position``; NaN otherwise.
-        documents: how many documents have cases, None if unknown.
-        elsewhere: the numbers on the second corpus; None if only one corpus suggests the role.
+        documents: the number of documents with cases, None if unknown.
+        other_score: the numbers on the second corpus; None if only one corpus suggests the role.
         q: the false discovery rate over everything that the profile tested; NaN for roles with a threshold and in
             tables of older versions.
         rule_q: the false discovery rate of the comparison with the rule by parts of speech.
@@ -122,13 +121,13 @@ class Finding(NamedTuple):
     lowest: float = math.nan
     within_words: float = math.nan
     documents: int | None = None
-    elsewhere: OtherCorpusScore | None = None
+    other_score: OtherCorpusScore | None = None
     q: float = math.nan
     rule_q: float = math.nan
     comparison: RuleComparison = RuleComparison()
 
     @property
-    def is_matched(self) -> bool:
+    def is_matched_by_rule(self) -> bool:
         """True if the rule by parts of speech does at least as well as the head."""
         return bool(self.state) and self.state != BEATS
 
@@ -150,7 +149,7 @@ def parse_finding(*line: Any) -> Finding:
         corpora=tuple(str(cells["corpora"]).split(CORPUS_SEPARATOR)),
         lowest=lowest,
         documents=parse_whole_number(cells[DOCUMENTS]),
-        elsewhere=_parse_other_score(*(cells[name] for name in OTHER_COLUMNS)),
+        other_score=_parse_other_score(*(cells[name] for name in OTHER_COLUMNS)),
         q=_parse_number(cells[Q]),
         rule_q=_parse_number(cells[RULE_Q]),
         comparison=RuleComparison(*(_parse_number(cells[name]) for name in COMPARISON_COLUMNS)),

@@ -80,7 +80,7 @@ def newcombe_interval(both: int, first_only: int, second_only: int, neither: int
     phi = (max(association - n / 2, 0) if association > 0 else association) / spread if spread else 0.0
 
     def half_width(first: float, second: float) -> float:
-        """Return the width of one side of the interval from those of both shares."""
+        """Return the width of one side of the interval, from the one-sided widths of the intervals of both shares."""
         return math.sqrt(max(0.0, first**2 - 2 * phi * first * second + second**2))
 
     difference = share - other_share
@@ -193,8 +193,8 @@ class Documents:
         squares = draws @ deviations**2 - 2 * shifts * (draws @ (deviations * n[:, None]))
         variances = (squares + shifts**2 * (draws @ n**2)[:, None]) / drawn_cases**2
         variance = (deviations**2).sum(axis=0) / n.sum() ** 2
-        errors = np.sqrt(np.maximum(variances, 0))
-        distances = np.divide(shifts, errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
+        standard_errors = np.sqrt(np.maximum(variances, 0))
+        distances = np.divide(shifts, standard_errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
         bounds: IntervalBounds = mean - np.sqrt(variance) * np.percentile(distances, LEVELS, axis=0)[::-1]
         return bounds
 
@@ -237,21 +237,21 @@ def _compute_jackknife(sums: FloatSums | Counts, n: Counts | FloatSums) -> _Jack
     return _Jackknife(means, ((leave_one_out_ratios - means) ** 2).sum(axis=0), np.array(quantiles))
 
 
-def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t for 1 or more degrees of freedom.
+def student_t(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t for this many ``degrees`` of freedom, 1 or more.
 
     Beyond the table it is computed by the expansion of Abramowitz & Stegun 1964, 26.7.5, which is exact to eight digits
     there.
     """
-    if freedom <= len(T_QUANTILES):
-        return T_QUANTILES[freedom - 1]
+    if degrees <= len(T_QUANTILES):
+        return T_QUANTILES[degrees - 1]
     terms = (
         (Z**3 + Z) / 4,
         (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
         (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
         (79 * Z**9 + 776 * Z**7 + 1482 * Z**5 - 1920 * Z**3 - 945 * Z) / 92160,
     )
-    return Z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
+    return Z + sum(term / float(degrees) ** power for power, term in enumerate(terms, 1))
 
 
 def _compute_student_intervals(jackknife: _Jackknife) -> IntervalBounds:

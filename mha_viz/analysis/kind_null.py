@@ -3,7 +3,7 @@
 The replacement is drawn from the words of the sentence that have the gold word's part of speech; it is never the
 seeker, the word that looks for it. In the directions that ask for the head of a dependent, the gold word is the head.
 In the direction "head_row", where the head's row should point to one of its dependents, the gold words are all its
-dependents of that relation, with any subtype; words other than these replace them, each a different one. A gold word
+dependents of that relation, with any subtype; each is replaced by a different word that is not among them. A gold word
 without a replacement is dropped, and so is a case without gold words. A head that only knows which kind of word to look
 for is therefore right as often as before, and whatever it finds in such trees, it finds by chance.
 """
@@ -24,9 +24,8 @@ Indices = npt.NDArray[np.intp]
 class Replacements(NamedTuple):
     """The words that count as right in a draw; −1 means none.
 
-    Both arrays are [dependent], in the order of the words that have a head.
-
-    ``heads`` replaces the dependent's head, ``dependents`` replaces the dependent.
+    Both arrays are [dependent], in the order of the words that have a head: ``heads`` has replacements for the heads of
+    the dependents, ``dependents`` for the dependents themselves.
     """
 
     heads: Indices
@@ -43,12 +42,12 @@ class Replacements(NamedTuple):
         """Draw other words of the same kinds. The sentence must have at least one dependent."""
         heads, dependents = cls.from_tree(tree)
         base = relations.base_indices[tree.relations[dependents]]
-        own_case = np.arange(len(dependents))  # each case of a dependent has one gold word
-        pairs = np.stack((heads, base))  # a case of a head has one gold word for each dependent
-        cases = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
+        dependent_cases = np.arange(len(dependents))  # one gold word per case: the head
+        pairs = np.stack((heads, base))  # one case per head and relation, with a gold word for each dependent
+        head_cases = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
         return cls(
-            _draw_replacements(tree.upos, heads, dependents, own_case, random),
-            _draw_replacements(tree.upos, dependents, heads, cases, random),
+            _draw_replacements(tree.upos, heads, dependents, dependent_cases, random),
+            _draw_replacements(tree.upos, dependents, heads, head_cases, random),
         )
 
 
@@ -103,8 +102,8 @@ class DrawnSyntax:
         gold = Replacements.from_tree(tree)
         if len(tree.heads) < 2 or not len(gold.dependents):
             return
-        half, draws = number % 2 if self.by_half else 0, len(self.sums["offset"])
-        generators = (np.random.default_rng([self.seed, draw, number]) for draw in range(1, draws))
+        half, draw_count = number % 2 if self.by_half else 0, len(self.sums["offset"])  # draw 0 included
+        generators = (np.random.default_rng([self.seed, draw, number]) for draw in range(1, draw_count))
         draws_with_gold = [gold, *(Replacements.draw(self.relations, tree, random) for random in generators)]
         heads, dependents = (np.stack(words) for words in zip(*draws_with_gold, strict=True))  # [draw, dependent]
         names = tree.relations[gold.dependents]

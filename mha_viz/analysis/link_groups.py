@@ -303,9 +303,10 @@ def make_groups(links: Sequence[DrawnLink], vectors: npt.NDArray[np.float32]) ->
     if len(unexplained_links):
         from scipy.spatial.distance import cdist
 
-        centred = vectors[:, unexplained_links] - vectors[:, unexplained_links].mean(axis=1, keepdims=True)
-        scale = np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))  # so that queries and keys count alike
-        features = np.concatenate(centred / np.maximum(scale, FLOOR), axis=-1)
+        centred_vectors = vectors[:, unexplained_links] - vectors[:, unexplained_links].mean(axis=1, keepdims=True)
+        # Queries and keys are scaled so that they count alike.
+        scale = np.sqrt(np.square(centred_vectors).mean(axis=(1, 2), keepdims=True))
+        features = np.concatenate(centred_vectors / np.maximum(scale, FLOOR), axis=-1)
         labels = cluster_points(cdist(features, features))
         groups += [_make_group(links, unexplained_links[labels == label].tolist()) for label in np.unique(labels)]
     return tuple(sorted(groups, key=lambda group: (-group.share, group.links)))
@@ -326,7 +327,7 @@ def _make_group(links: Sequence[DrawnLink], members: list[int], rule: int = -1) 
     return LinkGroup(name, kind, share, tuple(members), pairs, tuple(common), tuple(tenths.tolist()))
 
 
-def _describe_kinds(link: DrawnLink) -> str:
+def _describe_tags(link: DrawnLink) -> str:
     """Describe a link by the parts of speech of its ends; "" if one is unknown."""
     ends = [end.pos or ("" if end.word is not None else end.form) for end in (link.query, link.key)]
     return " → ".join(ends) if all(ends) else ""
@@ -342,7 +343,7 @@ def _describe_distance(link: DrawnLink) -> str:
 
 
 TRAITS: tuple[Callable[[DrawnLink], str], ...] = (
-    _describe_kinds,
+    _describe_tags,
     _describe_distance,
     lambda link: "the same form" if link.same_form else "",
 )
@@ -357,8 +358,8 @@ def project_by_pca(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     Both are centred separately, and the axes are the two along which both together vary most. A vector that is added to
     all keys changes no weight, so centring the keys loses nothing.
     """
-    centred = vectors - vectors.mean(axis=1, keepdims=True)
-    flat = centred.reshape(-1, centred.shape[-1]).astype(np.float64)
+    centred_vectors = vectors - vectors.mean(axis=1, keepdims=True)
+    flat = centred_vectors.reshape(-1, centred_vectors.shape[-1]).astype(np.float64)
     _, _, axes = np.linalg.svd(flat, full_matrices=False)
     axes = axes[:2] * np.sign(axes[:2, np.abs(axes[:2]).argmax(axis=1)].diagonal())[:, None]
     points = np.zeros((len(flat), 2), np.float32)
@@ -377,8 +378,8 @@ def project_by_umap(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]
             from umap import UMAP
     except ImportError as error:
         raise SettingError("UMAP is not installed.", "Install it with pip install umap-learn, or use PCA.") from error
-    centred = vectors - vectors.mean(axis=1, keepdims=True)
-    embedding = UMAP(random_state=SEED, n_jobs=1).fit_transform(centred.reshape(-1, centred.shape[-1]))
+    centred_vectors = vectors - vectors.mean(axis=1, keepdims=True)
+    embedding = UMAP(random_state=SEED, n_jobs=1).fit_transform(centred_vectors.reshape(-1, centred_vectors.shape[-1]))
     points: npt.NDArray[np.float32] = np.asarray(embedding, np.float32).reshape(*vectors.shape[:2], 2)
     return points
 

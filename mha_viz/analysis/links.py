@@ -144,12 +144,12 @@ def find_dependency(sentence: Sentence, query: int, key: int) -> tuple[str, str]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Search:
-    """The results of a search, final or so far.
+    """The results of a search, complete or partial.
 
     Attributes:
         links: the strongest links, one per sentence, strongest first.
-        matches: how many of the ``links_read`` meet the conditions.
-        matching_sentences: how many of the ``sentences_read`` have a match.
+        matches: the number of ``links_read`` that meet the conditions.
+        matching_sentences: the number of ``sentences_read`` with a match.
         sentences: the number of sentences in the corpus.
         counts: matches by part of speech of query and key, relation, and direction.
     """
@@ -185,9 +185,9 @@ class Search:
         """Return the number of matches by parts of speech, relation and direction, most frequent first."""
         import pandas as pd
 
-        ordered = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        sorted_counts = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
         columns = ["query_pos", "key_pos", "relation", "direction", "links"]
-        return pd.DataFrame([(*key, count) for key, count in ordered], columns=columns)
+        return pd.DataFrame([(*key, count) for key, count in sorted_counts], columns=columns)
 
     def __repr__(self) -> str:
         return f"Search({self.model} {self.head} on {self.corpus}, {self.matches} links)"

@@ -147,7 +147,7 @@ def find_matches(
 
 
 def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) -> pd.DataFrame:
-    """Count in how many of several profiles a role is found on any head.
+    """Count the profiles in which a role is found on any head.
 
     The profiles may come from trainings with different seeds, or from the steps of one training. The table has one row
     per role, most frequent first, with the columns ``role`` and ``detail``; ``runs``, the number of profiles with the

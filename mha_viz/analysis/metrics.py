@@ -42,7 +42,7 @@ class Metric(NamedTuple):
         label: its label on screen.
         unit: "share" or "nats".
         measure: its function.
-        detail: the detail of the role of heads with a high value over a corpus.
+        detail: the detail of the role that a head has if its value over a corpus is high.
         table: the table of a profile that contains it.
     """
 
@@ -379,7 +379,7 @@ def _sum_by_head(mass: Weights) -> FloatSums:
     return totals
 
 
-def table_of(attention: Attention) -> pd.DataFrame:
+def make_metrics_table(attention: Attention) -> pd.DataFrame:
     """Return a table with one row per head: its layer, its head, every metric and ``normalised_entropy``.
 
     Rows are named "L0H0" and so on; for rollout there is one row per layer, "L0".

@@ -1,9 +1,8 @@
 """Minimal pairs: how often a model prefers the acceptable sentence, and which heads that preference needs.
 
-Heads are off alone, or several together. The test is an exact sign test over pairs: of the pairs whose margin changes
-without the heads, the p-value is the probability that at least as many change in the more frequent direction if both
-directions are equally likely, in either direction. The q-values (Benjamini & Hochberg) are over all sets of heads that
-are off in turn, separately for each kind of pair.
+Heads are off alone, or several together. The test is a two-sided exact sign test over the pairs whose margin changes
+without the heads: the p-value is the probability of a split at least as uneven if falls and rises are equally likely.
+The q-values (Benjamini & Hochberg) are over all sets of heads that are off in turn, separately for each kind of pair.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ class HeadEffect(NamedTuple):
         accuracy: the share of pairs in which the good sentence is more probable without them.
         difference: ``accuracy`` minus the accuracy of the whole model, with its paired 95 % interval (Newcombe 1998,
             method 10).
-        margin_change: by how much the mean margin changes, in nats.
-        lost, gained: how many pairs become wrong, and how many become right.
-        falls, rises: in how many pairs the margin falls, and in how many it rises.
+        margin_change: the change of the mean margin, in nats.
+        lost, gained: the numbers of pairs that become wrong, and that become right.
+        falls, rises: the numbers of pairs whose margin falls, and whose margin rises.
         p, q: the p-value and the q-value of the exact sign test of falls against rises.
         roles: the roles of the heads in a bundled profile of the model.
     """
@@ -96,8 +95,8 @@ class HeadEffect(NamedTuple):
         """Whether the preference needs the heads.
 
         The margin falls in more pairs than it rises with q < MAX_Q, over the heads that are off in turn and for this
-        kind of pair, and the whole interval of the difference of accuracies lies below 0. The first alone would also
-        name heads without which the model prefers the same sentences, only less strongly.
+        kind of pair, and the whole interval of the difference of accuracies lies below 0. The first condition alone
+        would also name heads without which the model prefers the same sentences, only less strongly.
         """
         return self.q < MAX_Q and self.falls > self.rises and self.interval.high < 0
 
@@ -147,10 +146,10 @@ class MinimalPairs:
         Raises SettingError for an unknown kind.
         """
         is_chosen = self._mark_pairs(kind)
-        before = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
-        after = self.margins[is_chosen]
+        margins = (self.log_p[:, 0] - self.log_p[:, 1])[is_chosen]
+        ablated_margins = self.margins[is_chosen]
         rows = [
-            _measure_effect(heads, before, after[:, column], self._list_roles(heads))
+            _measure_effect(heads, margins, ablated_margins[:, column], self._list_roles(heads))
             for column, heads in enumerate(self.ablated)
         ]
         q = q_values([row.p for row in rows])
@@ -244,11 +243,13 @@ def sign_test(first: int, second: int) -> float:
     return min(1.0, 2 * binomial_tail(max(first, second), n, 0.5, log_factorials))
 
 
-def _measure_effect(heads: tuple[Head, ...], before: Numbers, after: Numbers, roles: Sequence[str]) -> HeadEffect:
-    """Compare the margins [pair] before and after heads are switched off; q is left to the caller."""
-    was_right, is_right, change = before > 0, after > 0, after - before
+def _measure_effect(
+    heads: tuple[Head, ...], margins: Numbers, ablated_margins: Numbers, roles: Sequence[str]
+) -> HeadEffect:
+    """Compare the margins [pair] before and after heads are switched off. The q-value is NaN for now."""
+    was_right, is_right, change = margins > 0, ablated_margins > 0, ablated_margins - margins
     lost, gained = int((was_right & ~is_right).sum()), int((~was_right & is_right).sum())
-    both_right, n = int((was_right & is_right).sum()), len(before)
+    both_right, n = int((was_right & is_right).sum()), len(margins)
     falls, rises = int((change < -ROUNDING).sum()), int((change > ROUNDING).sum())
     return HeadEffect(
         heads,

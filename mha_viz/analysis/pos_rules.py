@@ -121,7 +121,7 @@ def choose_rules(counts: Mapping[GoldPath, int], relations: Relations) -> RulesB
     return rules
 
 
-def _select_forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
+def _select_forward(paths: npt.NDArray[np.int64], tag_count: int) -> tuple[int, int]:
     """Select parts of speech by forward selection. Return them as bits, and the number of cases that they get right.
 
     ``paths`` is [path, (gold tag, tags in between, count)], with tags as bits.
@@ -129,7 +129,7 @@ def _select_forward(paths: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
     gold_bits, between_bits, count = paths.T
     tag_bits, correct = 0, 0
     while True:
-        sets = [tag_bits | 1 << tag for tag in range(tags)]
+        sets = [tag_bits | 1 << tag for tag in range(tag_count)]
         counts = [int(count[(gold_bits & tag_set != 0) & (between_bits & tag_set == 0)].sum()) for tag_set in sets]
         best = int(np.argmax(counts)) if counts else 0
         if not counts or counts[best] <= correct:
@@ -152,7 +152,7 @@ def find_nearest_words(is_target: Sequence[bool] | npt.NDArray[np.bool_], side: 
     if not targets.size:
         return np.full(len(words), -1, np.intp)
     if side:
-        places = np.searchsorted(targets, words, "right")
-        return np.where(places < len(targets), targets[np.minimum(places, len(targets) - 1)], -1)
-    places = np.searchsorted(targets, words, "left") - 1
-    return np.where(places >= 0, targets[np.maximum(places, 0)], -1)
+        indices = np.searchsorted(targets, words, "right")
+        return np.where(indices < len(targets), targets[np.minimum(indices, len(targets) - 1)], -1)
+    indices = np.searchsorted(targets, words, "left") - 1
+    return np.where(indices >= 0, targets[np.maximum(indices, 0)], -1)

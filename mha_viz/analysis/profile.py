@@ -331,12 +331,12 @@ def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
     Tables that do not exist are left out. Raises OSError, and ValueError if files have changed since they were written
     or have other headings.
     """
-    existing = [table for table in tables if (folder / f"{table}.csv").is_file()]
-    texts = {f"{table}.csv": (folder / f"{table}.csv").read_bytes().decode() for table in existing}
+    existing_tables = [table for table in tables if (folder / f"{table}.csv").is_file()]
+    texts = {f"{table}.csv": (folder / f"{table}.csv").read_bytes().decode() for table in existing_tables}
     if (folder / FACTS_FILE).is_file():
         open_sealed_facts(FACTS_FILE, (folder / FACTS_FILE).read_bytes().decode(), texts, texts.__contains__)
     lines = {}
-    for table, text in zip(existing, texts.values(), strict=True):
+    for table, text in zip(existing_tables, texts.values(), strict=True):
         headings, *rows = (
             [unescape_formula(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""))
         )
@@ -371,10 +371,10 @@ def find_profile_folder(name: str | os.PathLike[str]) -> Path:
     The bundled profiles are of "minilm", "toy" and "repeater".
     """
     folder = Path(name)
-    bundled = (
+    bundled_folders = (
         [asset_path("profiles") / folder / corpus for corpus in BUNDLED_CORPORA] if folder.name == str(name) else []
     )
-    return folder if folder.exists() else next((path for path in bundled if path.is_dir()), folder)
+    return folder if folder.exists() else next((path for path in bundled_folders if path.is_dir()), folder)
 
 
 def list_bundled_profiles(model: str) -> list[Path]:

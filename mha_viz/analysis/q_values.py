@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.float64]
 
 CELL_COLUMNS = ["level", "relation", "direction"]
-COUNT_COLUMNS = ["n", "correct", "rule", "role_low", "role_high"]
-PAIRED_COLUMNS = ["n", "correct", "by_rule", "both", "rule_low", "rule_high"]
+COUNT_COLUMNS = ["n", "correct", "baseline_correct", "role_low", "role_high"]
+PAIRED_COLUMNS = ["n", "correct", "rule_correct", "both", "rule_low", "rule_high"]
 ROLE_COLUMNS = ["role", "detail", "layer", "head"]
 TEST_COLUMNS = [*ROLE_COLUMNS, *COUNT_COLUMNS, *PAIRED_COLUMNS[2:]]
 REACH = 6  # in units of √n around the mean; less than 1e-31 of a binomial distribution lies beyond (Hoeffding)
@@ -45,9 +45,9 @@ def q_values(p: npt.ArrayLike) -> Numbers:
     """Return the q-values of tests with these p-values (Benjamini & Hochberg). NaN means no test, and stays NaN."""
     values = np.asarray(p, np.float64)
     q = np.full(values.shape, np.nan)
-    descending = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN is sorted last
-    adjusted = values[descending] * len(descending) / np.arange(len(descending), 0, -1)
-    q[descending] = np.minimum.accumulate(np.minimum(adjusted, 1))
+    order = np.argsort(-values, kind="stable")[: np.count_nonzero(~np.isnan(values))]  # NaN is sorted last
+    adjusted_p = values[order] * len(order) / np.arange(len(order), 0, -1)
+    q[order] = np.minimum.accumulate(np.minimum(adjusted_p, 1))
     return q
 
 
@@ -85,10 +85,10 @@ def collect_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return all tests of a profile as a table.
 
     There is one row for each head and each relation and direction that could name a role, and for each head on
-    third-person pronouns. The columns are TEST_COLUMNS (``rule``: cases that the baseline gets right; ``by_rule``:
-    cases that the rule by parts of speech gets right; ``both``: cases that this rule and the head get right), ``p`` and
-    ``q``, ``rule_p`` and ``rule_q``, which are NaN where there is no case. The table is empty if the corpus has neither
-    trees nor chains.
+    third-person pronouns. The columns are TEST_COLUMNS (``baseline_correct``: cases that the baseline gets right;
+    ``rule_correct``: cases that the rule by parts of speech gets right; ``both``: cases that this rule and the head get
+    right), ``p`` and ``q``, ``rule_p`` and ``rule_q``, which are NaN where there is no case. The table is empty if the
+    corpus has neither trees nor chains.
     """
     import pandas as pd
 
@@ -110,22 +110,24 @@ def collect_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def _compute_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
     """Compute the p-value of a head from its COUNT_COLUMNS. A baseline that is never right counts as right once."""
-    n, correct, rule, low, high = counts
+    n, correct, baseline_correct, low, high = counts
     if not n:
         return math.nan
     case_interval = wilson_interval(correct, n)
     design_effect = round(((high - low) / (case_interval.high - case_interval.low)) ** 2, ROUNDING)
     # The ratio is NaN for fewer than a hundred cases, for which tables have no such interval.
     design_effect = design_effect if design_effect > 1 else 1.0
-    return binomial_tail(int(correct / design_effect), int(n / design_effect), max(rule, 1) / n, log_factorials)
+    return binomial_tail(
+        int(correct / design_effect), int(n / design_effect), max(baseline_correct, 1) / n, log_factorials
+    )
 
 
 def _compute_paired_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
     """Compute the p-value of a head against the rule by parts of speech, from its PAIRED_COLUMNS."""
-    n, correct, by_rule, both, low, high = counts
+    n, correct, rule_correct, both, low, high = counts
     if not n or math.isnan(both):
         return math.nan
-    head_alone, rule_alone = int(correct - both), int(by_rule - both)
+    head_alone, rule_alone = int(correct - both), int(rule_correct - both)
     neither = int(n) - int(both) - head_alone - rule_alone
     case_interval = newcombe_interval(int(both), head_alone, rule_alone, neither)
     design_effect = round(((high - low) / (case_interval.high - case_interval.low)) ** 2, ROUNDING)
@@ -143,7 +145,7 @@ def _collect_syntax_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | 
     relation = heads["relation"].astype(str)
     is_named = (heads["level"] == "base") | ((heads["level"] == "full") & relation.str.contains(":"))
     tests = heads[is_named & (relation.map(strip_subtype) != "punct")]
-    for baseline, name in (("offset", "rule"), ("pos", "by_rule")):
+    for baseline, name in (("offset", "baseline_correct"), ("pos", "rule_correct")):
         rule_counts = rules[rules["baseline"] == baseline][[*CELL_COLUMNS, "correct"]].rename(columns={"correct": name})
         tests = tests.merge(rule_counts, on=CELL_COLUMNS)
     return tests.assign(role="syntax", detail=tests["relation"].astype(str) + " " + tests["direction"])[TEST_COLUMNS]
@@ -157,5 +159,6 @@ def _collect_coreference_tests(tables: Mapping[str, pd.DataFrame]) -> pd.DataFra
     heads, rules = (table[table["mention_type"] == THIRD_PERSON] for table in (heads, rules))
     best_baseline = rules[rules["baseline"].isin(BASELINES)]["correct"].max()
     agreement = rules[rules["baseline"] == AGREEMENT]["correct"]
-    by_rule = agreement.iloc[0] if len(agreement) else math.nan
-    return heads.assign(role="coreference", detail=THIRD_PERSON, rule=best_baseline, by_rule=by_rule)[TEST_COLUMNS]
+    rule_correct = agreement.iloc[0] if len(agreement) else math.nan
+    counts = {"baseline_correct": best_baseline, "rule_correct": rule_correct}
+    return heads.assign(role="coreference", detail=THIRD_PERSON, **counts)[TEST_COLUMNS]

@@ -44,10 +44,10 @@ class Recipes:
     """The recipes of a model's heads.
 
     Attributes:
-        facts: the model, the corpora and how much of them was read.
-        tables: "recipes", the rules of each head with their shares, largest first; "explained", how much of its
-            attention they explain; "untrained", the shares of the same rules with random weights; and, if recipes from
-            other corpora were compared, "stability", how similar they are.
+        facts: the model, the corpora, and the numbers of sentences read.
+        tables: "recipes", the rules of each head with their shares, largest first; "explained", the share of its
+            attention that they explain; "untrained", the shares of the same rules with random weights; and, if recipes
+            from other corpora were compared, "stability", how similar they are.
     """
 
     facts: Mapping[str, Any]
@@ -102,8 +102,8 @@ class Recipes:
 def find_recipes_folder(name: str | os.PathLike[str]) -> Path:
     """Return the folder with this name or, if there is none, the bundled recipes of the model with this name."""
     folder = Path(name)
-    bundled = asset_path("recipes") / folder
-    return bundled if folder.name == str(name) and not folder.exists() and bundled.is_dir() else folder
+    bundled_folder = asset_path("recipes") / folder
+    return bundled_folder if folder.name == str(name) and not folder.exists() and bundled_folder.is_dir() else folder
 
 
 def load_recipes(folder: str | os.PathLike[str]) -> Recipes:

@@ -52,7 +52,7 @@ class RuleRows(NamedTuple):
     applies: Numbers
 
     def select_rules(self, numbers: npt.NDArray[np.intp]) -> RuleRows:
-        """Return the rows with only the rules of these numbers."""
+        """Return the rows with only the rules that have these numbers."""
         return self._replace(rules=self.rules[numbers], applies=self.applies[numbers])
 
     def repeat_to_cells(self, by_row: Numbers) -> Numbers:
@@ -287,10 +287,10 @@ def refit_shares(rows: Sequence[RuleRows], shares: Numbers, steps: int = STEPS) 
 
 def refit_choice(choice: RecipeChoice, rows: Sequence[RuleRows]) -> Numbers:
     """Fit the chosen rules to other weights of the same shape. Return the shares [class, head, rule]."""
-    by_class, overall = choice.by_class, ~choice.by_class
+    by_class, is_overall = choice.by_class, ~choice.by_class
     shares = np.zeros(choice.shares.shape)
     shares[:, by_class] = refit_shares(_select_heads(rows, by_class), choice.shares[:, by_class])
-    shares[:, overall] = refit_shares(_select_heads([join_rows(rows)], overall), choice.shares[:1, overall])
+    shares[:, is_overall] = refit_shares(_select_heads([join_rows(rows)], is_overall), choice.shares[:1, is_overall])
     return shares
 
 
@@ -346,11 +346,11 @@ def choose_recipes(
 
 def prune_shares(shares: Numbers) -> Numbers:
     """Drop shares below MIN_SHARE and rescale the others to sum to 1."""
-    pruned: Numbers = np.where(shares < MIN_SHARE, 0, shares)
-    sums: Numbers = np.maximum(pruned.sum(axis=2, keepdims=True), FLOOR)
-    return pruned / sums
+    pruned_shares: Numbers = np.where(shares < MIN_SHARE, 0, shares)
+    sums: Numbers = np.maximum(pruned_shares.sum(axis=2, keepdims=True), FLOOR)
+    return pruned_shares / sums
 
 
-def make_single_rule_shares(single: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:
-    """Return shares [class, head, rule] with one rule per head."""
-    return np.repeat(np.eye(len(RULES))[None, single], classes, axis=0)
+def make_single_rule_shares(rules: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:
+    """Return shares [class, head, rule] with one rule per head, given by ``rules`` [head]."""
+    return np.repeat(np.eye(len(RULES))[None, rules], classes, axis=0)

@@ -54,9 +54,9 @@ def find_largest_ordinary(weights: Weights, ordinary: OrdinaryTokens) -> npt.NDA
     tokens = np.flatnonzero(ordinary)
     if not tokens.size:
         return np.zeros((*weights.shape[:2], 0), np.intp)
-    inner = index_ordinary(tokens)
-    content = weights[:, :, inner, inner] if isinstance(inner, slice) else weights[:, :, tokens[:, None], tokens]
-    return np.stack([tokens[head.argmax(axis=2)] for head in content])
+    index = index_ordinary(tokens)
+    block = weights[:, :, index, index] if isinstance(index, slice) else weights[:, :, tokens[:, None], tokens]
+    return np.stack([tokens[head.argmax(axis=2)] for head in block])
 
 
 def index_ordinary(ordinary: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:

@@ -57,15 +57,15 @@ def order_heads(effects: Effects, name: str, what: str = "sentence", seed: int =
 def remove_heads(order: Sequence[Head], n: int, measure: Callable[[list[Sequence[Head]]], Changes]) -> Steps[Removal]:
     """Remove heads one after the other on a text of ``n`` tokens.
 
-    ``measure`` returns the changes in some variants, each given by its removed heads, as many as fit into one batch.
+    ``measure`` returns the changes in as many variants as fit into one batch, each given by its removed heads.
     The first entry, with no head removed, is 0.
     """
     ranges = split_range(1, len(order) + 1, count_variants_per_batch(n))
     parts = yield from map_in_steps(ranges, lambda counts: measure([order[:count] for count in counts]))
     fields = {name: [np.zeros(1), *(getattr(part, name) for part in parts)] for name in Removal._fields[1:]}
-    concatenated = {name: np.concatenate(field) for name, field in fields.items()}
+    changes = {name: np.concatenate(field) for name, field in fields.items()}
     return Removal(
-        tuple(order), **{name: np.where(np.isnan(field[-1]), np.nan, field) for name, field in concatenated.items()}
+        tuple(order), **{name: np.where(np.isnan(field[-1]), np.nan, field) for name, field in changes.items()}
     )
 
 
@@ -106,18 +106,18 @@ def find_ablation_set(
     """Greedily find a small set of heads whose removal makes a word the answer.
 
     In each round, the head that raises the margin most is added, until the word is the answer, no head raises the
-    margin, or ``max_heads`` heads are removed. ``compute_margins`` returns those of some sets of heads, as many as fit
-    into one batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
+    margin, or ``max_heads`` heads are removed. ``compute_margins`` returns the margins without some sets of heads, as
+    many as fit into one batch of a text of ``n`` tokens. A smaller set may exist, because the search is greedy.
     """
-    removed: tuple[Head, ...] = ()
+    removed_heads: tuple[Head, ...] = ()
     margins = [float(compute_margins([()])[0])]
-    while margins[-1] <= 0 and len(removed) < min(max_heads, len(all_heads)):
-        sets, values = [(*removed, head) for head in all_heads if head not in removed], list[float]()
+    while margins[-1] <= 0 and len(removed_heads) < min(max_heads, len(all_heads)):
+        sets, values = [(*removed_heads, head) for head in all_heads if head not in removed_heads], list[float]()
         for part in split_range(0, len(sets), count_variants_per_batch(n)):
-            yield (len(removed) + len(values) / len(sets)) / max_heads
+            yield (len(removed_heads) + len(values) / len(sets)) / max_heads
             values += compute_margins(sets[part.start : part.stop]).tolist()
         if max(values) <= margins[-1]:
             break
-        removed = sets[int(np.argmax(values))]
+        removed_heads = sets[int(np.argmax(values))]
         margins.append(max(values))
-    return AblationSet(removed, tuple(margins))
+    return AblationSet(removed_heads, tuple(margins))

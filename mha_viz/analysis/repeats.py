@@ -72,7 +72,7 @@ class DecoderHeads:
         draws: the number of sequences.
         seed: the seed of the random tokens.
         trained: the scores, [measure, layer, head], from 0 to 1, in the order of MEASURES.
-        untrained: the same of the model with random weights.
+        untrained: the same scores of the model with random weights.
     """
 
     model: str

@@ -29,10 +29,10 @@ from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import (
     BROAD_THRESHOLD,
-    CASES,
     DELIMITER_THRESHOLD,
     MASS_THRESHOLD,
     MAXIMA_THRESHOLD,
+    MIN_CASES,
     ROUNDING,
 )
 from mha_viz.errors import PROFILE_KIND, check_kind
@@ -49,7 +49,7 @@ MAX_ROWS = 60  # maximum number of rows that Jupyter shows of a table
 THREE_DECIMALS = "{:.3f}".format
 HOLDS, WEAK, RULE = "holds", "holds, but weaker", "a simple rule does as well here"
 LESS, FAILS = "the head does it less here", "the head does not do it here"
-FEW, ABSENT = f"fewer than {CASES} cases here", "not annotated here"
+FEW, ABSENT = f"fewer than {MIN_CASES} cases here", "not annotated here"
 OUTCOMES = (HOLDS, WEAK, RULE, LESS, FAILS, FEW, ABSENT)
 HEADING = (
     *("layer", "head", "role", "detail", "status", "outcome"),
@@ -140,7 +140,7 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     replications = []
     for finding in findings:
         score = score_tables.find_score(finding)
-        outcome = ABSENT if score is None else FEW if score.n < CASES else _find_outcome(finding, score)
+        outcome = ABSENT if score is None else FEW if score.n < MIN_CASES else _find_outcome(finding, score)
         replications.append(Replication(finding, score, outcome))
     return Replications(replications)
 
@@ -164,7 +164,7 @@ class _ScoreTables:
 
     def __init__(self, profile: Profile) -> None:
         self._tables = profile.tables
-        self._rows = int(profile.facts["counts"].get("pieces", 0))
+        self._token_count = int(profile.facts["counts"].get("pieces", 0))
         self._index: dict[str, Any] = {}
         self._uniform: dict[tuple[str, str, bool], tuple[int, float]] = {}
 
@@ -205,7 +205,7 @@ class _ScoreTables:
             role_rows = role_rows[role_rows["ci_low"].isna() == has_no_interval]
             if len(role_rows):
                 return int(role_rows["n"].iloc[0]), float(role_rows["baseline"].iloc[0])
-        return self._rows, math.nan
+        return self._token_count, math.nan
 
     def _score_syntax(self, finding: Finding) -> RoleScore | None:
         """Return the score of a syntax role; None without trees."""
@@ -214,25 +214,25 @@ class _ScoreTables:
         relation, direction = finding.detail.split(" ")
         level = "full" if ":" in relation else "base"
         columns = ["level", "relation", "direction"]
-        cell = self._find_row("syntax", [*columns, "layer", "head"], (level, relation, direction, *finding.head))
-        if cell is None:
+        row = self._find_row("syntax", [*columns, "layer", "head"], (level, relation, direction, *finding.head))
+        if row is None:
             return RoleScore(math.nan, math.nan, 0)
         offset, upos = (
             self._find_row("syntax_baselines", [*columns, "baseline"], (level, relation, direction, baseline))
             for baseline in ("offset", "pos")
         )
-        score = _make_score(cell, float(offset["accuracy"]))
+        score = _make_score(row, float(offset["accuracy"]))
         return score if upos is None else score._replace(upos=float(upos["accuracy"]))
 
     def _score_coreference(self, finding: Finding) -> RoleScore | None:
         """Return the score of a coreference role; None without chains."""
         if "coreference" not in self._tables:
             return None
-        cell = self._find_row("coreference", ["mention_type", "layer", "head"], (finding.detail, *finding.head))
+        row = self._find_row("coreference", ["mention_type", "layer", "head"], (finding.detail, *finding.head))
         rules = self._tables["coreference_baselines"]
         rules = rules[rules["mention_type"] == finding.detail]
         scores = dict(zip(rules["baseline"], rules["accuracy"].astype(float), strict=True))
-        score = _make_score(cell, max(scores[name] for name in BASELINES))
+        score = _make_score(row, max(scores[name] for name in BASELINES))
         return score._replace(upos=scores.get(AGREEMENT, math.nan))
 
     def _find_row(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:

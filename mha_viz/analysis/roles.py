@@ -35,7 +35,7 @@ from mha_viz.analysis.reduce import Counts, FloatSums, RunningSums
 from mha_viz.analysis.syntax import CHOICE_COUNTS, DIRECTIONS, GoldCounts, Relations, find_best_offset, strip_subtype
 
 MIN_GAIN = 0.10  # least gain over the baseline, as a share
-CASES = 100  # least number of cases for a role
+MIN_CASES = 100  # minimum number of cases for a role
 MASS_THRESHOLD, MAXIMA_THRESHOLD = 0.5, 0.9  # position: mean weight (Clark), share of maxima (Voita)
 DELIMITER_THRESHOLD = 0.6
 BROAD_THRESHOLD = 0.78
@@ -48,7 +48,7 @@ ROUNDING = 1e-12  # a difference up to this is rounding error
 class Rule(NamedTuple):
     """A simple rule that a role is compared with: the best rule by parts of speech, or agreement for pronouns.
 
-    ``score`` is its score on a head's cases; ``interval`` is the 95 % interval of how much more the head gets right.
+    ``score`` is its score on a head's cases; ``interval`` is the 95 % interval of the head's score minus this one.
     """
 
     name: str
@@ -150,11 +150,11 @@ class CorrectCounts:
     correct: npt.NDArray[np.int32]
 
     @cached_property
-    def by_row(self) -> Counts:
+    def correct_by_row(self) -> Counts:
         """[half, direction, row, head]: correct answers over all documents."""
         totals = self.correct.sum(axis=0, dtype=np.int64)
-        by_row: Counts = np.einsum("hdrk,rt->hdtk", totals, self.relations.member)
-        return by_row
+        correct_by_row: Counts = np.einsum("hdrk,rt->hdtk", totals, self.relations.member)
+        return correct_by_row
 
     @cached_property
     def intervals(self) -> IntervalBounds:
@@ -165,7 +165,7 @@ class CorrectCounts:
         """Compute an interval of every direction and row; NaN where there are too few cases for a role."""
         n = self.gold.n.sum(axis=0)
         bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
-        for direction, row in np.argwhere(n >= CASES):
+        for direction, row in np.argwhere(n >= MIN_CASES):
             bounds[direction, row] = interval(int(direction), int(row), ALL)
         return bounds
 
@@ -185,29 +185,29 @@ class SyntaxCounts(CorrectCounts):
     """The counts of :class:`CorrectCounts`, and counts for comparisons with rules and untrained heads.
 
     Attributes:
-        ruled: [document, half, direction, row], cases that the rule by parts of speech gets right.
+        rule_correct: [document, half, direction, row], cases that the rule by parts of speech gets right.
         both, kinds, choices: as in :class:`mha_viz.analysis.syntax.Syntax`.
-        named: [seeker, side, row, part of speech], the parts of speech that the rule names.
+        rule_tags: [seeker, side, row, part of speech], whether the rule names the part of speech.
         untrained: [half, direction, row, head], None if no untrained model was measured.
     """
 
-    ruled: Counts
+    rule_correct: Counts
     both: Counts
     kinds: Counts
     choices: FloatSums
-    named: npt.NDArray[np.bool_]
+    rule_tags: npt.NDArray[np.bool_]
     untrained: Counts | None = None
 
     def rule(self, direction: int, row: int) -> NearestRule:
         """Return the rule by parts of speech for one row of the tables."""
-        side, tags = np.nonzero(self.named[int(DIRECTIONS[direction] == "head_row"), :, row])
+        side, tags = np.nonzero(self.rule_tags[int(DIRECTIONS[direction] == "head_row"), :, row])
         return NearestRule(int(side[0]) if side.size else 0, sort_tags(self.relations.upos[tag] for tag in tags))
 
     def compare_with_rule(self, direction: int, row: int, halves: slice) -> IntervalBounds:
         """Return [low and high, head], intervals of the accuracy of heads minus that of the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
-        rule_correct, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
+        rule_correct, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.rule_correct, self.cases))
         both = self.both[halves, direction, row].sum(axis=0)
         head_alone, rule_alone = correct.sum(axis=0) - both, rule_correct.sum() - both
         outcomes = np.stack((both, head_alone, rule_alone, n.sum() - both - head_alone - rule_alone))
@@ -254,12 +254,12 @@ def _has_gain(correct: int, baseline: int, n: int) -> bool:
 
 def iter_best_heads(counts: SyntaxCounts) -> Iterator[BestHead]:
     """Yield the best head and direction for every row that has a case among the even sentences."""
-    gold, correct = counts.gold, counts.by_row
+    gold, correct = counts.gold, counts.correct_by_row
     for row in range(len(counts.relations.rows)):
-        even = compute_share(correct[0, :, row], gold.n[0, :, row, None])  # [direction, head]
-        if np.isnan(even).all():
+        accuracies = compute_share(correct[0, :, row], gold.n[0, :, row, None])  # on even sentences, [direction, head]
+        if np.isnan(accuracies).all():
             continue
-        direction, head = np.unravel_index(np.nanargmax(even), even.shape)
+        direction, head = np.unravel_index(np.nanargmax(accuracies), accuracies.shape)
         yield BestHead(
             row,
             int(direction),
@@ -267,7 +267,7 @@ def iter_best_heads(counts: SyntaxCounts) -> Iterator[BestHead]:
             (int(gold.n[0, direction, row]), int(gold.n[1, direction, row])),
             (int(correct[0, direction, row, head]), int(correct[1, direction, row, head])),
             int(gold.offset[1, direction, row].max(initial=0)),
-            int(counts.ruled[:, 1, direction, row].sum()),
+            int(counts.rule_correct[:, 1, direction, row].sum()),
         )
 
 
@@ -298,8 +298,8 @@ class QualifiedHeads(NamedTuple):
 def iter_suggested_heads(counts: CorrectCounts) -> Iterator[QualifiedHeads]:
     """Yield the heads of :func:`iter_suggested_syntax`."""
     for row in list_named_rows(counts.relations):
-        even = compute_share(counts.by_row[0, :, row], counts.gold.n[0, :, row, None])  # [direction, head]
-        best_direction = np.nan_to_num(even, nan=-1).argmax(axis=0)
+        accuracies = compute_share(counts.correct_by_row[0, :, row], counts.gold.n[0, :, row, None])
+        best_direction = np.nan_to_num(accuracies, nan=-1).argmax(axis=0)  # on the even sentences, [head]
         for direction in range(len(DIRECTIONS)):
             gaining_heads = [
                 head for head in _list_gaining_heads(counts, direction, row, EVEN) if best_direction[head] == direction
@@ -332,7 +332,7 @@ def _list_gaining_heads(counts: CorrectCounts, direction: int, row: int, halves:
     """Return the heads that beat the best fixed offset by ten points."""
     n = counts.gold.n[halves, direction, row].sum()
     offset = counts.gold.offset[halves, direction, row].sum(axis=0).max()
-    correct = counts.by_row[halves, direction, row].sum(axis=0)
+    correct = counts.correct_by_row[halves, direction, row].sum(axis=0)
     return [head for head, right in enumerate(correct.tolist()) if _has_gain(right, offset, n)]
 
 
@@ -341,7 +341,7 @@ def _select_qualified(
 ) -> QualifiedHeads:
     """Select the heads whose interval lies ten points or more above the best fixed offset."""
     n = int(counts.gold.n[halves, direction, row].sum())
-    if not heads or n < CASES:
+    if not heads or n < MIN_CASES:
         return QualifiedHeads(direction, row, {})
     bounds = counts.interval(direction, row, halves)
     offset = find_best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
@@ -360,7 +360,7 @@ def _iter_roles(counts: SyntaxCounts, qualified: QualifiedHeads, halves: slice) 
         return
     n = int(counts.gold.n[halves, direction, row].sum())
     offset = find_best_offset(counts.gold.offset[halves, direction, row].sum(axis=0))[1] / n
-    rule, rule_correct = counts.rule(direction, row), int(counts.ruled[:, halves, direction, row].sum())
+    rule, rule_correct = counts.rule(direction, row), int(counts.rule_correct[:, halves, direction, row].sum())
     documents = counts.documents_with_cases(direction, row, halves)
     untrained = math.nan
     if counts.untrained is not None:
@@ -369,7 +369,7 @@ def _iter_roles(counts: SyntaxCounts, qualified: QualifiedHeads, halves: slice) 
     rule_bounds = counts.compare_with_rule(direction, row, halves)
     detail = make_detail(counts.relations, direction, row)
     for head, interval in heads.items():
-        correct = int(counts.by_row[halves, direction, row, head].sum())
+        correct = int(counts.correct_by_row[halves, direction, row, head].sum())
         comparison = Rule(rule.in_words, rule_correct / n, Interval(*map(float, rule_bounds[:, head])))
         yield Role(
             head, "syntax", detail, correct / n, offset, n, interval, comparison, untrained, documents, choices[head]
@@ -386,7 +386,7 @@ def iter_coreference_roles(sums: RunningSums, documents: Documents, control: Run
     # [document, …]
     n, correct, baseline = (sums[name][:, :, third_person].sum(axis=1) for name in ("n", "correct", "baseline"))
     cases, baseline_right, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
-    if cases < CASES:
+    if cases < MIN_CASES:
         return
     bounds, rule_correct = documents.interval(correct, n), int(sums["agreement"].sum())
     rule_bounds = documents.compute_net_intervals(*AgreementComparison.from_sums(sums))

@@ -106,8 +106,8 @@ class RuleText:
     @cached_property
     def is_visible(self) -> Marks:
         """[query, key]: whether the query may attend to the key."""
-        everything = np.ones((len(self), len(self)), bool)
-        return np.tril(everything) if self.causal else everything
+        all_pairs = np.ones((len(self), len(self)), bool)
+        return np.tril(all_pairs) if self.causal else all_pairs
 
     @cached_property
     def classes(self) -> Places:

@@ -57,15 +57,15 @@ class Tree(NamedTuple):
         relations: [word], index into :attr:`Relations.names`, −1 for roots.
         upos: [word], index into :attr:`Relations.upos`.
         rows: the indices in :attr:`Relations.rows` of the rows with a case.
-        ruled: [2, row, word] for these rows, whether the rule of the row finds the head of a dependent, and whether it
-            finds, from a head, one of its dependents.
+        rule_hits: [2, row, word] for these rows: whether the rule of the row finds the head of a dependent, and
+            whether it finds, from a head, one of its dependents.
     """
 
     heads: Indices
     relations: Indices
     upos: Indices
     rows: Indices
-    ruled: npt.NDArray[np.bool_]
+    rule_hits: npt.NDArray[np.bool_]
 
 
 class Relations:
@@ -80,8 +80,8 @@ class Relations:
             names = {word.relation for word in words if word.head is not None}
             upos = {word.upos for word in words}
         self.names, self.upos = tuple(sorted(names)), tuple(sorted(upos))
-        self._number = {name: i for i, name in enumerate(self.names)}
-        self._upos = {name: i for i, name in enumerate(self.upos)}
+        self._indices = {name: i for i, name in enumerate(self.names)}
+        self._upos_indices = {name: i for i, name in enumerate(self.upos)}
 
     @cached_property
     def rows(self) -> tuple[RelationRow, ...]:
@@ -117,10 +117,10 @@ class Relations:
     def make_tree(self, sentence: Sentence, rules: RulesByRow = MappingProxyType({})) -> Tree:
         """Convert the gold annotation of a sentence to arrays, with the answers of the ``rules`` by parts of speech."""
         heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
-        relations = np.array([-1 if w.head is None else self._number[w.relation] for w in sentence.words], np.intp)
-        upos = np.array([self._upos[w.upos] for w in sentence.words], np.intp)
+        relations = np.array([-1 if w.head is None else self._indices[w.relation] for w in sentence.words], np.intp)
+        upos = np.array([self._upos_indices[w.upos] for w in sentence.words], np.intp)
         rows = np.flatnonzero(self.member[relations[relations >= 0]].any(axis=0))
-        ruled = np.zeros((2, len(rows), len(heads)), bool)
+        rule_hits = np.zeros((2, len(rows), len(heads)), bool)
         for index, row in enumerate(rows.tolist()):
             is_in_row = (relations >= 0) & self.member[relations, row].astype(bool)
             for seeker in range(2):
@@ -129,10 +129,10 @@ class Relations:
                     continue
                 answer = find_nearest_words(self._mark_rule(rule)[upos], rule.side)
                 if seeker == 0:
-                    ruled[0, index] = is_in_row & (answer == heads)
+                    rule_hits[0, index] = is_in_row & (answer == heads)
                 else:
-                    ruled[1, index] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & is_in_row[answer]
-        return Tree(heads, relations, upos, rows, ruled)
+                    rule_hits[1, index] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & is_in_row[answer]
+        return Tree(heads, relations, upos, rows, rule_hits)
 
     def mark_named(self, rules: RulesByRow) -> npt.NDArray[np.bool_]:
         """Return [seeker, side, row, part of speech], which parts of speech each rule names.
@@ -211,11 +211,13 @@ class Syntax:
     def _count_both(self, sentences: JoinedSentences, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
         """Count the cases that both a head and the rule of the row get right."""
         is_in_row = self.relations.member[sentences.relations[words]].T.astype(bool)  # [row, dependent]
-        ruled = sentences.ruled[0][:, words], sentences.ruled[1][:, sentences.heads[words]] & is_in_row
+        from_dependents, from_heads = sentences.rule_hits
+        hits_by_seeker = from_dependents[:, words], from_heads[:, sentences.heads[words]] & is_in_row
         for direction, is_hit in enumerate(hits):
             for number in range(len(HALVES)):
                 is_in_half = half[words] == number
-                rule_hits, head_hits = (a[:, is_in_half].astype(np.float32) for a in (ruled[direction == 2], is_hit))
+                pair = hits_by_seeker[direction == 2], is_hit
+                rule_hits, head_hits = (array[:, is_in_half].astype(np.float32) for array in pair)
                 self.sums["both"][number, direction] += (rule_hits @ head_hits.T).astype(np.int64)
 
     def _count_kinds(self, sentences: JoinedSentences, half: Indices, document: Indices) -> None:
@@ -270,7 +272,7 @@ def find_best_offset(right: Counts) -> tuple[int, int]:
 
 
 def count_gold(relations: Relations, trees: Sequence[tuple[int, Tree]]) -> GoldCounts:
-    """Count the cases of ``trees``, and how many fixed offsets get right.
+    """Count the cases of ``trees``, and those that each fixed offset gets right.
 
     Each tree comes with the number of its sentence in the file.
     """
@@ -308,7 +310,7 @@ def count_cases(
         cell = documents.numbers[number - first], number % 2
         n[cell] += _count_cases(relations, tree)
         if len(tree.heads) > 1:
-            rule_correct[cell][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
+            rule_correct[cell][:, tree.rows] += tree.rule_hits.sum(axis=2)[[0, 0, 1]]
     return n, rule_correct
 
 
@@ -421,7 +423,7 @@ class JoinedSentences(NamedTuple):
         relations, upos: [word], as in :class:`Tree`.
         first: [word], the first word of its sentence.
         sentence: [word], the index of its sentence.
-        ruled: [2, row, word], as in :class:`Tree`, for all rows.
+        rule_hits: [2, row, word], as in :class:`Tree`, for all rows.
         kinds: the cases of kind and choice.
     """
 
@@ -432,7 +434,7 @@ class JoinedSentences(NamedTuple):
     upos: Indices
     first: Indices
     sentence: Indices
-    ruled: npt.NDArray[np.bool_]
+    rule_hits: npt.NDArray[np.bool_]
     kinds: Kinds
 
 
@@ -448,17 +450,17 @@ def join_sentences(relations: Relations, blocks: Sequence[Weights], trees: Seque
     row, column = (np.concatenate(words, axis=1) + first for words in zip(*pointers, strict=True))
     heads, names, upos = (np.concatenate(values) for values in zip(*(tree[:3] for tree in trees), strict=True))
     heads += first * (heads >= 0)
-    ruled = np.zeros((2, len(relations.rows), len(heads)), bool)
+    rule_hits = np.zeros((2, len(relations.rows), len(heads)), bool)
     kinds: list[Kinds] = []
     for tree, start, length in zip(trees, starts.tolist(), lengths.tolist(), strict=True):
-        ruled[:, tree.rows, start : start + length] = tree.ruled
+        rule_hits[:, tree.rows, start : start + length] = tree.rule_hits
         kinds.append(Kinds(*(part._replace(word=part.word + start) for part in collect_kinds(relations, tree))))
     fields = [
         [np.concatenate(arrays, axis=-1) for arrays in zip(*parts, strict=True)] for parts in zip(*kinds, strict=True)
     ]
     all_kinds = Kinds(*(KindCases(*arrays) for arrays in fields))
     return JoinedSentences(
-        row, column, heads, names, upos, first, np.repeat(np.arange(len(trees)), lengths), ruled, all_kinds
+        row, column, heads, names, upos, first, np.repeat(np.arange(len(trees)), lengths), rule_hits, all_kinds
     )
 
 

@@ -1,4 +1,4 @@
-"""Find what is remarkable in one text: which known roles of heads are active, and what is unusual.
+"""Find remarkable heads in one text: those whose known roles are active, and those that do something unusual.
 
 A head with a position, delimiter or broad role is *active* if this text alone meets the role's threshold. A head with a
 role for a relation is active if some word gives more than half of its attention to another word; with a role for
@@ -11,9 +11,9 @@ a head is known for coreference, the first finding is the referent of a third-pe
 heads from a pronoun to an earlier noun or name, however unusual it is. The surprise of any other candidate is measured
 in bits: its share of attention times the logarithm to base 2 of that share over the expected share. The expected share
 is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for a link,
-also what the head gives elsewhere in the text to that key, and at that distance. This is a term of a Kullback–Leibler
-divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are dropped, so what a head does in
-every text is reported only where it does it more than usual.
+it is at least the mean weight that the head gives elsewhere in the text to that key, and at that distance. The surprise
+is a term of a Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are
+dropped, so a head's habit is reported only in a text where it is stronger than usual.
 
 Never reported are links between two function words, links that begin or end at a word that was read as [UNK], and links
 between the subwords of one word.
@@ -146,11 +146,12 @@ Flags = npt.NDArray[np.bool_]
 Values = npt.NDArray[np.float64]
 
 
-class Unusual(NamedTuple):
+class UnusualFinding(NamedTuple):
     """A finding about a text.
 
     Attributes:
-        words: a sentence in parts; every second part is from the text, and its neighbours have the quotation marks.
+        words: a sentence in parts; every second part is a word of the text, and the parts beside it have the quotation
+            marks.
         query, key: the tokens that show it; ``key`` is None if the whole row does.
         surprise: in bits; infinite for a finding that comes first however unusual it is.
     """
@@ -246,8 +247,8 @@ class WordReading:
     @cached_property
     def referents(self) -> Flags:
         """[query, key]: links from a third-person pronoun to an earlier noun or name."""
-        earlier = np.tri(len(self.words), k=-1, dtype=bool)
-        referents: Flags = self.pronouns[:, None] & self.nouns & earlier
+        is_earlier = np.tri(len(self.words), k=-1, dtype=bool)
+        referents: Flags = self.pronouns[:, None] & self.nouns & is_earlier
         return referents
 
     def average_at(self, offset: int) -> Values:
@@ -283,7 +284,7 @@ class WordReading:
         )
 
 
-Candidates = Iterator[Unusual]
+Candidates = Iterator[UnusualFinding]
 
 
 class Kind(NamedTuple):
@@ -294,7 +295,7 @@ class Kind(NamedTuple):
         names_words: whether it names words of the text, so that it could give a hidden answer away.
         min_share: the least share for it.
         find: yields its candidates in a reading.
-        most: how many of them are reported, each of another head and another word.
+        max_count: the maximum number of them to report, each of another head and another word.
         max_words: the maximum number of words of a text for which it is reported.
     """
 
@@ -302,7 +303,7 @@ class Kind(NamedTuple):
     names_words: bool
     min_share: float
     find: Callable[[WordReading, str, float], Candidates]
-    most: int = 1
+    max_count: int = 1
     max_words: int = MAX_WORDS
 
 
@@ -325,7 +326,7 @@ def _make_offset_finder(offset: int, phrase: str) -> Callable[[WordReading, str,
             head, value, habit = reading.heads[head_index], float(values[head_index]), float(habits[head_index])
             words = (f"{head} {phrase} ({_write_share(value, habit)}).",)
             query = reading.find_strongest_at(int(head_index), offset)
-            yield Unusual(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
+            yield UnusualFinding(kind, head, value, compute_surprise(value, max(values.mean(), habit)), words, query)
 
     return find
 
@@ -341,7 +342,7 @@ def _find_referents(reading: WordReading, kind: str, min_share: float) -> Candid
     if value >= min_share:
         ending = f"”, {decimal(value)} (weak)." if value < WEAK_LINK else f"” ({decimal(value)})."
         words = (f"{head} links “", reading.words[query], "” to “", reading.words[key], ending)
-        yield Unusual(kind, head, value, math.inf, words, reading.pieces[query], reading.pieces[key])
+        yield UnusualFinding(kind, head, value, math.inf, words, reading.pieces[query], reading.pieces[key])
 
 
 def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates:
@@ -368,7 +369,7 @@ def _find_links(reading: WordReading, kind: str, min_share: float) -> Candidates
         middle = "” to another “" if query_word.casefold() == key_word.casefold() else "” to “"
         words = (f"{reading.heads[head_index]} links “", query_word, middle, key_word, f"” ({decimal(value)}).")
         tokens = reading.pieces[query], reading.pieces[key]
-        yield Unusual(kind, reading.heads[head_index], value, surprise, words, *tokens)
+        yield UnusualFinding(kind, reading.heads[head_index], value, surprise, words, *tokens)
 
 
 def _find_marks(reading: WordReading, kind: str, min_share: float) -> Candidates:
@@ -383,10 +384,10 @@ def _find_marks(reading: WordReading, kind: str, min_share: float) -> Candidates
             query = reading.ordinary_words[np.argmax(reading.weights[head_index, reading.ordinary_words, key])]
             tokens = reading.pieces[query], reading.pieces[key]
             surprise = compute_surprise(value, max(values.mean(), habit))
-            yield Unusual(kind, reading.heads[head_index], value, surprise, words, *tokens)
+            yield UnusualFinding(kind, reading.heads[head_index], value, surprise, words, *tokens)
 
 
-def _find_even(reading: WordReading, kind: str, min_share: float) -> Candidates:
+def _find_even_heads(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads that attend to everything alike, by the entropy of their rows as a share of the largest possible."""
     if len(reading.ordinary_words) < MIN_WORDS:
         return
@@ -397,10 +398,10 @@ def _find_even(reading: WordReading, kind: str, min_share: float) -> Candidates:
         value, words = float(values[head_index]), (f"{reading.heads[head_index]} looks at all words equally.",)
         surprise = compute_surprise(value, max(values.mean(), habits[head_index]))
         token = reading.pieces[reading.ordinary_words[0]]
-        yield Unusual(kind, reading.heads[head_index], value, surprise, words, token)
+        yield UnusualFinding(kind, reading.heads[head_index], value, surprise, words, token)
 
 
-def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
+def _find_idle_heads(reading: WordReading, kind: str, min_share: float) -> Candidates:
     """Find heads known for linking words that attend to a special token instead.
 
     The expected share is at least a half.
@@ -417,7 +418,7 @@ def _find_idle(reading: WordReading, kind: str, min_share: float) -> Candidates:
             words = (f"Most of {head}’s attention goes to ", reading.words[key], ", as when it finds nothing to link.")
             query = reading.ordinary_words[np.argmax(reading.weights[head_index, reading.ordinary_words, key])]
             surprise = compute_surprise(value, max(0.5, usual_shares[head_index]))
-            yield Unusual(kind, head, value, surprise, words, reading.pieces[query], reading.pieces[key])
+            yield UnusualFinding(kind, head, value, surprise, words, reading.pieces[query], reading.pieces[key])
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
@@ -426,21 +427,21 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
         Kind("pronoun", True, MIN_PRONOUN_LINK, _find_referents, max_words=MAX_TOKENS),
         Kind("back", False, MIN_PATTERN, _make_offset_finder(-1, "looks one token back")),
         Kind("ahead", False, MIN_PATTERN, _make_offset_finder(1, "looks one token ahead")),
-        Kind("link", True, MIN_LINK, _find_links, most=2),
+        Kind("link", True, MIN_LINK, _find_links, max_count=2),
         Kind("mark", True, MIN_PATTERN, _find_marks),
-        Kind("even", False, 0.9, _find_even),
-        Kind("idle", False, MIN_PATTERN, _find_idle),
+        Kind("even", False, 0.9, _find_even_heads),
+        Kind("idle", False, MIN_PATTERN, _find_idle_heads),
     )
 })  # fmt: skip
 
 
-def find_unusual(
+def find_unusual_heads(
     attention: Attention,
     roles: Sequence[Finding] = (),
     is_active: Sequence[bool] | None = None,
     habits: Habits = _NO_HABITS,
-    quiet: bool = False,
-) -> tuple[Unusual, ...]:
+    hides_words: bool = False,
+) -> tuple[UnusualFinding, ...]:
     """Return the most unusual findings of a reading, at most MAX_FINDINGS, each about another head and word.
 
     The referent of a pronoun comes first, then the most unusual. There are no findings for other quantities than
@@ -451,21 +452,21 @@ def find_unusual(
         roles: the known roles of the model's heads.
         is_active: whether each role is active here (:func:`find_active`), or None to compute it.
         habits: the habits of the heads over a corpus, if known.
-        quiet: whether to skip kinds that name words of the text.
+        hides_words: whether to skip kinds that name words of the text.
     """
     count = len(attention.queries.groups)
-    kinds = [row for row in KINDS.values() if count <= row.max_words and not (quiet and row.names_words)]
+    kinds = [row for row in KINDS.values() if count <= row.max_words and not (hides_words and row.names_words)]
     if attention.quantity != WEIGHT or attention.is_cross or not kinds:
         return ()
     heads = frozenset(attention.every_head())
     pairs = zip(roles, find_active(roles, attention) if is_active is None else is_active, strict=True)
     reading = WordReading(attention, {f: active for f, active in pairs if f.head in heads}, habits)
     candidates = [candidate for row in kinds for candidate in row.find(reading, row.name, row.min_share)]
-    best: list[Unusual] = []
+    best: list[UnusualFinding] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.surprise):
         is_new = all(candidate.head != other.head and candidate.query != other.query for other in best)
-        same_kind = sum(other.kind == candidate.kind for other in best)
-        if candidate.surprise >= MIN_BITS and is_new and same_kind < KINDS[candidate.kind].most:
+        kind_count = sum(other.kind == candidate.kind for other in best)
+        if candidate.surprise >= MIN_BITS and is_new and kind_count < KINDS[candidate.kind].max_count:
             best.append(candidate)
     return tuple(best[:MAX_FINDINGS])
 

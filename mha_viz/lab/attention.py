@@ -83,8 +83,8 @@ def draw_initial_heads(shape: Shape, generator: torch.Generator, start: str = AL
     shape.check()
     if start not in STARTS:
         raise SettingError(f"There is no start “{start}”.", f"Choose one of: {', '.join(STARTS)}.")
-    inputs = (shape.matrices, shape.input_width, shape.d_k)
-    query, key, value = (draw_normal(generator, *inputs, scale=shape.input_width**-0.5) for _ in range(3))
+    sizes = (shape.matrices, shape.input_width, shape.d_k)
+    query, key, value = (draw_normal(generator, *sizes, scale=shape.input_width**-0.5) for _ in range(3))
     output = draw_normal(generator, shape.heads, shape.d_k, shape.d_model, scale=shape.d_model**-0.5)
     if start == SAME_TWO:
         query, key, value, output = (torch.cat([w[:-1], w[-2:-1]]) for w in (query, key, value, output))

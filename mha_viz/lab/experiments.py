@@ -104,9 +104,9 @@ class SmallModel:
         ``head_outputs`` is [head, sentence · word, d_model]. If the task has a residual connection, the embeddings x
         are added.
         """
-        out = head_outputs.sum(dim=0)
-        out = out + self.embed(sentences).flatten(0, 1) if self.task.is_residual else out
-        return (out @ self.classifier).view(-1, WORDS, len(self.task.relations), len(LETTERS))
+        layer_output = head_outputs.sum(dim=0)
+        layer_output = layer_output + self.embed(sentences).flatten(0, 1) if self.task.is_residual else layer_output
+        return (layer_output @ self.classifier).view(-1, WORDS, len(self.task.relations), len(LETTERS))
 
 
 def make_model(shape: Shape, seed: int, start: str = ALL_RANDOM, task: LabTask = TWO_RELATIONS) -> SmallModel:

@@ -70,8 +70,8 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
         sole_clauses += [f"{name} does {_join(own_signs)}"] if own_signs else []
     undone_signs = [sign for sign in marked_signs if not signs[sign].any()]
     missing_clauses = [f"no head does {_join(undone_signs, 'or')}"] if undone_signs else []
-    idle_heads = _list_heads(names, jobs.sum(axis=1) == 0)
-    missing_clauses += [f"{idle_heads} no job"] if idle_heads else []
+    idle_phrase = _list_heads(names, jobs.sum(axis=1) == 0)
+    missing_clauses += [f"{idle_phrase} no job"] if idle_phrase else []
     shared_clauses = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared_signs.items()]
     sentence = "; ".join([*sole_clauses, *missing_clauses, *shared_clauses])
     is_counted = len(shared_signs) == 1 or not sole_clauses  # otherwise it is not clear which heads are counted

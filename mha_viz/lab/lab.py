@@ -80,26 +80,26 @@ class Experiment(NamedTuple):
     """One experiment: its texts, its training, and how its result is shown.
 
     Attributes:
-        short: the name in the menu.
+        menu_name: the name in the menu.
         default: the default settings.
         question, answer, source: a question, the answer of the papers in plain words, and its source.
         prediction: the beginning of a prediction, or a question.
         options: the clauses that can complete it, by name.
         outcome: decides which option a result fulfils.
         statements: answers yes-or-no questions about a result.
-        asks: the settings that the experiment uses.
+        setting_names: the settings that the experiment uses.
         max_steps: the maximum number of steps, which take about half a minute.
         layers: returns the layers to train one after the other, by the label of each run.
         task: the task that they learn.
         start: the weights that all heads have in common before training.
-        starts: the ``start`` of runs with a different one, by label.
+        starts: the start of the runs for which it is not ``start``, by label.
         is_penalised: whether the last run has the penalty.
         removes_heads: whether heads are removed after training.
         initial_run: the index of the run whose heads are shown at first.
         other_experiment: the experiment whose heads are animated below, on the same sentence.
     """
 
-    short: str
+    menu_name: str
     default: Settings
     question: str
     answer: str
@@ -108,7 +108,7 @@ class Experiment(NamedTuple):
     options: Mapping[str, str]
     outcome: Callable[[Result], Outcome]
     statements: Callable[[Result], list[Statement]]
-    asks: tuple[SettingName, ...] = _USUAL_SETTINGS
+    setting_names: tuple[SettingName, ...] = _USUAL_SETTINGS
     max_steps: int = 1500
     layers: Callable[[Settings], dict[str, Shape]] = _make_one_layer
     task: LabTask = TWO_RELATIONS
@@ -123,7 +123,7 @@ class Experiment(NamedTuple):
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
         IDENTICAL: Experiment(
-            short="Identical start",
+            menu_name="Identical start",
             default=Settings(IDENTICAL),
             start=SAME_ALL,
             question="What stops heads from learning the same weights?",
@@ -138,7 +138,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             other_experiment=RANDOM,
         ),
         OUTPUT: Experiment(
-            short="Only W_O differs",
+            menu_name="Only W_O differs",
             default=Settings(OUTPUT),
             start=SAME_QKV,
             question="What makes the learning in each head unique?",
@@ -155,7 +155,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.state_output,
         ),
         RANDOM: Experiment(
-            short="Random start",
+            menu_name="Random start",
             default=Settings(RANDOM),
             question="Do heads start and stay diverse?",
             answer="Every weight is drawn at random, so gradients differ from the start. Nothing else in the usual "
@@ -167,9 +167,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.state_random,
         ),
         PENALTY: Experiment(
-            short="Pushed apart",
+            menu_name="Pushed apart",
             default=Settings(PENALTY, weight=0.3),
-            asks=("weight", *_USUAL_SETTINGS),
+            setting_names=("weight", *_USUAL_SETTINGS),
             max_steps=800,
             layers=_make_penalty_layers,
             initial_run=1,
@@ -189,9 +189,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.state_penalty,
         ),
         HEAD_COUNT: Experiment(
-            short="Head count",
+            menu_name="Head count",
             default=Settings(HEAD_COUNT, heads=32),
-            asks=("d_model", "steps", "seed"),
+            setting_names=("d_model", "steps", "seed"),
             max_steps=400,
             layers=_make_count_layers,
             initial_run=1,
@@ -210,7 +210,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.state_count,
         ),
         SPLIT_INPUT: Experiment(
-            short="Split input",
+            menu_name="Split input",
             default=Settings(SPLIT_INPUT, heads=8),
             max_steps=500,
             layers=_make_cut_layers,
@@ -229,7 +229,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.state_cut,
         ),
         REMOVAL: Experiment(
-            short="Remove heads",
+            menu_name="Remove heads",
             default=Settings(REMOVAL, heads=8, steps=400),
             removes_heads=True,
             question="Are heads redundant?",
@@ -246,9 +246,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.state_removal,
         ),
         PAIR: Experiment(
-            short="Duplicate head",
+            menu_name="Duplicate head",
             default=Settings(PAIR),
-            asks=("d_model", "steps", "seed"),
+            setting_names=("d_model", "steps", "seed"),
             layers=_make_pair_layers,
             starts={EQUAL_PAIR: SAME_TWO},
             initial_run=1,
@@ -262,7 +262,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.state_pair,
         ),
         CURRENT: Experiment(
-            short="No context",
+            menu_name="No context",
             default=Settings(CURRENT),
             task=OWN_LETTER,
             removes_heads=True,
@@ -295,7 +295,7 @@ def find_experiment(name: str | None) -> str:
     return name if name and name in EXPERIMENTS else EXPERIMENT_BY_NUMBER.get(name or "", IDENTICAL)
 
 
-def find_faults(settings: Settings) -> dict[SettingName, SettingError]:
+def find_setting_errors(settings: Settings) -> dict[SettingName, SettingError]:
     """Return the error of each invalid setting; empty when the experiment can be run."""
     experiment = EXPERIMENTS[settings.experiment]
     checks = {
@@ -305,16 +305,16 @@ def find_faults(settings: Settings) -> dict[SettingName, SettingError]:
         "heads": _check_range("The number of heads", settings.heads, 2, MAX_HEADS),
         "weight": _check_weight(settings.weight),
     }
-    errors = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
-    if "heads" in experiment.asks and not errors.keys() & {"heads", "d_model"}:
+    errors = {name: error for name, error in checks.items() if error is not None and name in experiment.setting_names}
+    if "heads" in experiment.setting_names and not errors.keys() & {"heads", "d_model"}:
         error = find_division_error(settings.d_model, settings.heads, 2, MAX_HEADS)
         errors |= {"heads": error} if error else {}
-    return {name: errors[name] for name in experiment.asks if name in errors}
+    return {name: errors[name] for name in experiment.setting_names if name in errors}
 
 
 def check_settings(settings: Settings) -> None:
     """Raise SettingError for the first invalid setting."""
-    for error in find_faults(settings).values():
+    for error in find_setting_errors(settings).values():
         raise error
 
 
@@ -348,15 +348,15 @@ def explain_limits(settings: Settings) -> tuple[str, ...]:
     """Explain why an experiment with these settings is uninformative; empty if it is not."""
     experiment = EXPERIMENTS[settings.experiment]
     layers = experiment.layers(settings)
-    is_whole = any(shape.cut == OVERLAPPING and shape.input_width == shape.d_model for shape in layers.values())
-    is_narrow = experiment.layers is not _make_count_layers and any(shape.d_k == 1 for shape in layers.values())
+    has_whole_chunks = any(shape.cut == OVERLAPPING and shape.input_width == shape.d_model for shape in layers.values())
+    has_one_number = experiment.layers is not _make_count_layers and any(shape.d_k == 1 for shape in layers.values())
     notes = {
         f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
-        "layer, started differently.": is_whole,
+        "layer, started differently.": has_whole_chunks,
         "With 2 heads there are two orders only, one of them by importance, so random removal is nearly the same.":
             experiment.removes_heads and settings.heads == 2,
         "With d_k = 1 a query is a single number, so all queries of a head rank the keys in one order or in its "
-        "reverse.": is_narrow,
+        "reverse.": has_one_number,
         "With λ = 0 there is no penalty: both trainings are the same.":
             experiment.is_penalised and settings.weight == 0,
         f"After {counted(settings.steps, 'step')} a layer has learned almost nothing.": settings.steps < 10,
@@ -364,16 +364,16 @@ def explain_limits(settings: Settings) -> tuple[str, ...]:
     return tuple(note for note, holds in notes.items() if holds)
 
 
-def compare_with_guess(guess: str | None, result: Result, number: int | None = None) -> str:
+def compare_with_guess(guess: str | None, result: Result, run_index: int | None = None) -> str:
     """Describe the outcome compared with the visitor's prediction, and the jobs of the heads.
 
     Args:
         guess: the name of an option; None if the visitor chose none.
         result: of the experiment.
-        number: the index of the run whose maps are shown; by default the experiment's ``initial_run``.
+        run_index: the index of the run whose maps are shown; by default the experiment's ``initial_run``.
     """
     experiment = EXPERIMENTS[result.settings.experiment]
-    run = result.runs[experiment.initial_run if number is None else number]
+    run = result.runs[experiment.initial_run if run_index is None else run_index]
     jobs = describe_jobs(name_heads(run), run.maps[-1], find_marked_keys(result))
     if experiment.removes_heads and jobs:
         jobs = f"With all heads: {jobs} Their outputs add up."
@@ -384,7 +384,7 @@ def compare_with_other(guess: str | None, result: Result, other: Result) -> str:
     """Describe the outcome compared with the visitor's prediction, and the jobs of heads in the ``other`` result."""
     experiment, run = EXPERIMENTS[result.settings.experiment], other.runs[0]
     jobs = describe_jobs(name_heads(run), run.maps[-1], find_marked_keys(other))
-    other_jobs = f"{EXPERIMENTS[other.settings.experiment].short}: {jobs}"
+    other_jobs = f"{EXPERIMENTS[other.settings.experiment].menu_name}: {jobs}"
     return predictions.write_verdict(experiment.options, experiment.outcome(result), guess, other_jobs)
 
 

@@ -49,14 +49,14 @@ def decide_identical(result: Result) -> Outcome:
 def decide_output(result: Result) -> Outcome:
     """Decide when heads that start with different W_O only begin to differ."""
     run = result.runs[0]
-    different_steps = np.flatnonzero(select_pairs(run.difference).min(axis=1) > 0)
-    if not len(different_steps):
+    different_indices = np.flatnonzero(select_pairs(run.difference).min(axis=1) > 0)
+    if not len(different_indices):
         return Outcome("never", f"no weight of W_Q, W_K or W_V differs after {counted(int(run.steps[-1]), 'step')}")
-    first = int(different_steps[0])
-    smallest = _format_size(float(select_pairs(run.difference[first]).min()))
+    first_index = int(different_indices[0])
+    smallest = _format_size(float(select_pairs(run.difference[first_index]).min()))
     return Outcome(
-        "first" if run.steps[first] <= 1 else "later",
-        f"at step {int(run.steps[first]):,} any two differ by {smallest} or more",
+        "first" if run.steps[first_index] <= 1 else "later",
+        f"at step {int(run.steps[first_index]):,} any two differ by {smallest} or more",
     )
 
 
@@ -67,14 +67,14 @@ def decide_random(result: Result) -> Outcome:
 
 def decide_penalty(result: Result) -> Outcome:
     """Decide whether the penalty makes the maps differ more; the evidence includes the accuracies."""
-    plain, penalised = (float(select_pairs(run.divergence[-1]).mean()) for run in result.runs)
-    gain = (penalised - plain) / LN2
+    divergence, penalised_divergence = (float(select_pairs(run.divergence[-1]).mean()) for run in result.runs)
+    gain = (penalised_divergence - divergence) / LN2
     option = "more" if gain > NOTICED_LOSS else "less" if gain < -NOTICED_LOSS else "same"
     accuracies = " and ".join(percent(run.final_accuracy) for run in result.runs)
     return Outcome(
         option,
-        f"maps differ by {format_divergence(plain)} without the penalty, by {format_divergence(penalised)} with it; "
-        f"right answers: {accuracies}",
+        f"maps differ by {format_divergence(divergence)} without the penalty, by "
+        f"{format_divergence(penalised_divergence)} with it; right answers: {accuracies}",
     )
 
 
@@ -100,9 +100,9 @@ def decide_removal(result: Result) -> Outcome:
     """Decide how many heads can be removed without harm."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
-    removable = count_removable(removal.least)
-    option = "none" if not removable else "half" if removable <= heads / 2 else "most"
-    return Outcome(option, f"{removable} of {heads} can be removed before accuracy falls by more than one point")
+    removable_count = count_removable(removal.least)
+    option = "none" if not removable_count else "half" if removable_count <= heads / 2 else "most"
+    return Outcome(option, f"{removable_count} of {heads} can be removed before accuracy falls by more than one point")
 
 
 def decide_pair(result: Result) -> Outcome:

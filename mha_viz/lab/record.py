@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mha_viz.errors import ResultUnreadable
 
 Array = npt.NDArray[Any]
-FORMAT = 3
+FORMAT = 3  # version of the files
 MAX_BYTES = 8_000_000  # larger files are not read
 RECORDED_WEIGHTS = 32  # maximum number of numbers of each head's W_Q that a run records
 
@@ -59,7 +59,7 @@ class TrainingRun:
         penalty: ‖A Aᵀ − I‖_F², without λ, [S].
         accuracy: [S, relation].
         both: the share of words with both answers right, [S].
-        multiply_adds: the number for one sentence.
+        multiply_adds: the number of multiply-adds for one sentence.
     """
 
     label: str

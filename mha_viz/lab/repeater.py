@@ -62,9 +62,10 @@ def make_config() -> Any:
 
 def make_tokenizer() -> Any:
     """Return a tokenizer with one token per word, in lower case, and no special tokens around a text."""
-    special = dict(zip(("pad_token", "unk_token"), _SPECIAL_TOKENS, strict=True))
+    special_tokens = dict(zip(("pad_token", "unk_token"), _SPECIAL_TOKENS, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
-    return tokenizer_class(tokenizer_object=make_word_tokenizer(VOCABULARY), model_max_length=POSITIONS, **special)
+    tokenizer = make_word_tokenizer(VOCABULARY)
+    return tokenizer_class(tokenizer_object=tokenizer, model_max_length=POSITIONS, **special_tokens)
 
 
 def train(
@@ -81,8 +82,8 @@ def train(
         raise SettingError(f"A model cannot train for {steps} steps.", "Give at least 1.")
     generator = torch.Generator().manual_seed(seed)
     model = _make_initial_model(generator)
-    trainable = [weight for weight in model.parameters() if weight.requires_grad]
-    optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
+    trainable_weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(trainable_weights, lr=LEARNING_RATE, weight_decay=0.01)
     schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
     compute_losses = lambda: {"next": _compute_loss(model, *draw_sequences(generator))}  # noqa: E731
     return train_model(seed, model, optimiser, schedule, compute_losses, progress, cancelled)

@@ -83,21 +83,21 @@ def state_identical(result: Result) -> list[Statement]:
 def state_output(result: Result) -> list[Statement]:
     """Return the statements about heads that differ in W_O alone."""
     run = result.runs[0]
-    update = int(np.flatnonzero(run.steps >= 1)[0])
+    first_update = int(np.flatnonzero(run.steps >= 1)[0])  # index of the first recorded step after an update
     input_cosines, output_cosines = select_pairs(run.gradient_cosines[0]), select_pairs(run.output_gradient_cosines[0])
     are_different = input_cosines.max() < 1 - 1e-4
     are_equal = output_cosines.min() > 1 - 1e-4
     return [
         Statement(
             "Do the heads differ after the first step?",
-            bool(select_pairs(run.difference[0]).max() == 0 and select_pairs(run.difference[update]).min() > 0),
+            bool(select_pairs(run.difference[0]).max() == 0 and select_pairs(run.difference[first_update]).min() > 0),
             _describe_difference(
                 "At step 0 all heads have the same W_Q, W_K and W_V",
                 "At step 0 the largest difference in W_Q, W_K and W_V between two heads is",
                 float(select_pairs(run.difference[0]).max()),
             )
-            + f" After step {int(run.steps[update]):,} the smallest difference between two heads is "
-            f"{_format_difference(select_pairs(run.difference[update]).min())}.",
+            + f" After step {int(run.steps[first_update]):,} the smallest difference between two heads is "
+            f"{_format_difference(select_pairs(run.difference[first_update]).min())}.",
         ),
         Statement(
             "Did their gradients differ at step 0?",
@@ -114,8 +114,9 @@ def state_output(result: Result) -> list[Statement]:
         Statement(
             f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
             bool(select_pairs(run.divergence[-1]).mean() > ALIKE_DIVERGENCE),
-            f"Mean divergence of pairs: {format_divergence(select_pairs(run.divergence[update]).mean())} at step "
-            f"{int(run.steps[update]):,}, {format_divergence(select_pairs(run.divergence[-1]).mean())} at the end.",
+            f"Mean divergence of pairs: {format_divergence(select_pairs(run.divergence[first_update]).mean())} at step "
+            f"{int(run.steps[first_update]):,}, "
+            f"{format_divergence(select_pairs(run.divergence[-1]).mean())} at the end.",
         ),
         _state_specialists(run),
     ]
@@ -265,21 +266,21 @@ def state_removal(result: Result) -> list[Statement]:
     """Return the statements about removed heads."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
-    removable, has_learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
-    random_removable = float(np.mean([count_removable(curve) for curve in removal.random]))
+    removable_count, has_learned = count_removable(removal.least), bool(removal.least[0] > LEARNED_ACCURACY)
+    mean_random_count = float(np.mean([count_removable(curve) for curve in removal.random]))
     top_head = int(removal.order[-1])
     return [
         Statement(
             "Can heads be removed without harm?",
-            removable > 0 and has_learned,
+            removable_count > 0 and has_learned,
             ("" if has_learned else f"This layer has learned almost nothing: guessing gives {percent(CHANCE)}. ")
-            + f"{removable} of {run.heads} can, least important first, before accuracy falls by more than one point "
-            f"({percent(removal.least[0])} → {percent(removal.least[removable])}).",
+            + f"{removable_count} of {run.heads} can, least important first, before accuracy falls by more than one "
+            f"point ({percent(removal.least[0])} → {percent(removal.least[removable_count])}).",
         ),
         Statement(
             "Is removal by importance better than at random?",
-            bool(removable > random_removable and removal.least.mean() > removal.random.mean()),
-            f"In {len(removal.random)} random orders, {random_removable:.1f} on average can be removed. With half the "
+            bool(removable_count > mean_random_count and removal.least.mean() > removal.random.mean()),
+            f"In {len(removal.random)} random orders, {mean_random_count:.1f} on average can be removed. With half the "
             f"heads removed, {percent(removal.least[run.heads // 2])} of the answers are right by importance, "
             f"{percent(removal.random[:, run.heads // 2].mean())} at random.",
         ),

@@ -2,8 +2,8 @@
 
 A recording holds the attention on one text, the beginning of each head's W_Q, and the loss.
 
-``python -m mha_viz.lab.toy_maps toy assets/toy The cat sleeps .`` writes the recording of that text and of the model in
-that folder to ``assets/toy_maps.npz``; with ``hidden`` or ``repeater``, to ``assets/hidden_maps.npz`` or
+``python -m mha_viz.lab.toy_maps toy assets/toy The cat sleeps .`` writes the recording of the model in that folder on
+that text to ``assets/toy_maps.npz``; with ``hidden`` or ``repeater``, to ``assets/hidden_maps.npz`` or
 ``assets/repeater_maps.npz``. The page animates the recordings.
 """
 
@@ -57,14 +57,15 @@ def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
     steps = snapshots.list_steps(folder)
     folders = [snapshots.unpack(folder, step) for step in steps]
     models = [Encoder.from_folder(snapshot_folder) for snapshot_folder in folders]
-    loss = repeater.measure_next_word_loss if models[0].family == "gpt2" else toy_model.measure_masked_word_loss
+    is_repeater = models[0].family == "gpt2"
+    measure_loss = repeater.measure_next_word_loss if is_repeater else toy_model.measure_masked_word_loss
     readings = [model.encode_words(list(forms)).by_words().content() for model in models]
     maps = np.stack([reading.weights for reading in readings])
     w_q = [[model.trace("", layer=n, words=forms).parameters.w_q for n in range(model.layers)] for model in models]
     # [step, layer, head, d_model, d_k]
     w_q_by_head = np.stack(np.split(np.array(w_q), models[0].heads, axis=-1), axis=2)
     queries = w_q_by_head.reshape(*maps.shape[:3], -1)[..., :RECORDED_WEIGHTS]
-    losses = np.array([loss(snapshot_folder) for snapshot_folder in folders], np.float32)
+    losses = np.array([measure_loss(snapshot_folder) for snapshot_folder in folders], np.float32)
     return ToyMaps(tuple(forms), np.array(steps), maps, queries, losses)
 
 

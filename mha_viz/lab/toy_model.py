@@ -124,8 +124,8 @@ def _iter_batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list
         for batch in batches:
             fields = list[Tensor]()
             for rows, fill in zip(zip(*batch, strict=True), _PADDING, strict=True):
-                longest = max(map(len, rows))
-                fields.append(torch.tensor([row + [fill] * (longest - len(row)) for row in rows]))
+                max_length = max(map(len, rows))
+                fields.append(torch.tensor([row + [fill] * (max_length - len(row)) for row in rows]))
             yield fields
 
 
@@ -345,12 +345,12 @@ def save(trained: TrainedModel, folder: Path, tokenizer: Any) -> None:
     """
     arrays = {f"{step}/{name}": w for step, snapshot in trained.snapshots.items() for name, w in _quantise(snapshot)}
     metadata = {"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
-    with temporary_folder(folder) as partial:
-        trained.model.config.save_pretrained(partial)
-        save_file(copy_weights(trained.model), partial / snapshots.WEIGHTS, metadata={"format": "pt"})
-        tokenizer.save_pretrained(partial)
-        save_file(arrays, partial / snapshots.FILE, metadata=metadata)
-        for file in sorted(partial.iterdir(), key=lambda path: path.name == snapshots.WEIGHTS):
+    with temporary_folder(folder) as partial_folder:
+        trained.model.config.save_pretrained(partial_folder)
+        save_file(copy_weights(trained.model), partial_folder / snapshots.WEIGHTS, metadata={"format": "pt"})
+        tokenizer.save_pretrained(partial_folder)
+        save_file(arrays, partial_folder / snapshots.FILE, metadata=metadata)
+        for file in sorted(partial_folder.iterdir(), key=lambda path: path.name == snapshots.WEIGHTS):
             move_into_place(file, folder / file.name)
 
 
@@ -389,6 +389,6 @@ def make_tokenizer() -> Any:
         special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)],
     )
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    special = dict(zip(names, _SPECIAL_TOKENS, strict=True))
+    special_tokens = dict(zip(names, _SPECIAL_TOKENS, strict=True))
     tokenizer_class: Any = PreTrainedTokenizerFast
-    return tokenizer_class(tokenizer_object=word_tokenizer, model_max_length=POSITIONS, **special)
+    return tokenizer_class(tokenizer_object=word_tokenizer, model_max_length=POSITIONS, **special_tokens)

@@ -1,10 +1,10 @@
 """Cases over a corpus: the engine of every measure that keeps a row of numbers per case, instead of sums.
 
-A measure is a :class:`CaseKind`, a value without a model: which sentences it reads, the cases of some sentences, and
-everything they depend on. It is measured by this process, which can resume from a file, or by the workers of a cluster
-(:mod:`mha_viz.study.cluster.cases`). The cases are the same in the same order, however the corpus is divided. Cases
-that are sums (:class:`mha_viz.study.corpus_effects.OutputSums`) are equal up to rounding, since those of parts are
-added.
+A measure is a :class:`CaseKind`. It contains no model; it says which sentences are read, returns their cases, and lists
+everything that these depend on. It is measured by this process, which can resume from a file, or by the workers of a
+cluster (:mod:`mha_viz.study.cluster.cases`). However the corpus is divided, the cases are the same, in the same order.
+Cases that are sums (:class:`mha_viz.study.corpus_effects.OutputSums`) are equal up to rounding, because the sums of
+parts are added.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mha_viz.errors import Cancelled, SumsUnsavedWarning, warn
 from mha_viz.files import load_arrays
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.run import SAVE_SECONDS, Progress
-from mha_viz.study.sums import write
+from mha_viz.study.sums import write_arrays
 from mha_viz.version import __version__
 
 FIRST_SIZE = 25  # maximum number of sentences in the first batch
@@ -75,7 +75,7 @@ class Cases:
     def save(self, path: Path, key: str) -> None:
         """Write the results to one file atomically. ``key`` identifies what they depend on. Raises OSError."""
         facts = {"key": key, "units": self.units, "read": self.sentences_read, "left_out": self.left_out}
-        write({"cases": np.array(self.cases)}, {**facts, "counts": [*self.counts.items()]}, path)
+        write_arrays({"cases": np.array(self.cases)}, {**facts, "counts": [*self.counts.items()]}, path)
 
 
 def read_cases(path: Path, key: str) -> Cases | None:
@@ -139,8 +139,8 @@ class CaseRun(Protocol):
 class LocalRun:
     """A measurement in this process.
 
-    ``first`` is the number of the first sentence of a part of a corpus. Cases are saved in
-    ``folder`` periodically and at the end; the same measurement continues from there.
+    ``first`` is the number of the first sentence of a part of a corpus. Cases are saved in ``folder`` periodically and
+    at the end, so that the same measurement can resume.
     """
 
     def __init__(

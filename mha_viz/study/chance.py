@@ -44,7 +44,7 @@ FOLDER_PREFIX = ".kinds-"  # prefix of the name of the folder for the counts of 
 
 
 def permute_trees(corpus: Corpus, seed: int) -> Corpus:
-    """Replace the annotation of each sentence by that of another sentence with as many words, drawn by ``seed``.
+    """Replace the annotation of each sentence by that of another sentence of equal length, drawn by ``seed``.
 
     No sentence keeps its own annotation. Sentences whose number of words is unique are left out, and so is coreference.
     """
@@ -53,9 +53,9 @@ def permute_trees(corpus: Corpus, seed: int) -> Corpus:
     donors: dict[int, int] = {}
     for number, sentence in enumerate(sentences):
         numbers_by_length[len(sentence.words)].append(number)
-    for numbers in numbers_by_length.values():  # sentences of one length form a random circle
-        circle = rng.sample(numbers, len(numbers))
-        donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
+    for numbers in numbers_by_length.values():  # sentences of one length form a random cycle
+        cycle = rng.sample(numbers, len(numbers))
+        donors.update(zip(cycle, [*cycle[1:], cycle[0]], strict=True) if len(cycle) > 1 else ())
     return replace(
         corpus,
         sentences=tuple(_copy_annotation(sentences[number], sentences[donors[number]]) for number in sorted(donors)),
@@ -77,9 +77,9 @@ def rotate_chains(corpus: Corpus, seed: int) -> Corpus:
     for numbers in documents.values():
         chains = [mention.chain for number in numbers for mention in sentences[number].mentions]
         offset = rng.randrange(1, len(chains)) if len(chains) > 1 else 0
-        shifted = iter([*chains[offset:], *chains[:offset]])
+        shifted_chains = iter([*chains[offset:], *chains[:offset]])
         for number in numbers:
-            mentions = tuple(mention._replace(chain=next(shifted)) for mention in sentences[number].mentions)
+            mentions = tuple(mention._replace(chain=next(shifted_chains)) for mention in sentences[number].mentions)
             sentences[number] = replace(sentences[number], mentions=mentions)
     digest = digest_text(f"{corpus.digest} with chains turned {seed}")
     return replace(corpus, sentences=tuple(sentences), digest=digest, has_trees=False)
@@ -128,7 +128,7 @@ def permutation_test(
     """Count the roles of syntax that :func:`mha_viz.profile` names, and those that it names by chance.
 
     In a permutation, each sentence has the tree of another sentence with as many words. Words, text, weights and the
-    set of all trees stay the same, so that simple rules are as good as before; only what a head knows of its sentence
+    set of all trees stay the same, so that simple rules do as well as before; only a head's knowledge of its sentence
     is lost. A study of permutations takes as long as ``draws`` + 1 profiles without untrained weights.
 
     Args:
@@ -139,12 +139,12 @@ def permutation_test(
             distances between the mentions of a chain.
         keeps: with "kind", there are no permutations. Instead, a draw replaces the right word for each word by another
             word of the sentence with the same part of speech (:mod:`mha_viz.analysis.kind_null`), so that a head that
-            only knows which kind of word to look for loses nothing. All draws are counted in one reading of each
+            only knows which kind of word to look for loses nothing. All draws are counted in one pass over each
             corpus.
-        draws: how many permutations, or draws with ``keeps``.
+        draws: the number of permutations or, with ``keeps``, of draws.
         seed: determines the draws.
         batch: as for :func:`mha_viz.profile`.
-        resume: with ``keeps``, a folder for the sums, from which a reading that was stopped continues.
+        resume: with ``keeps``, a folder that stores the sums, so that a stopped call can resume.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
         progress: as for :func:`mha_viz.profile`, over all draws; on a cluster over the sentences of each corpus.
         client: with ``keeps``, a client of a Dask cluster, whose workers count; corpora are then names of files.

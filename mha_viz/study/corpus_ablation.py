@@ -46,10 +46,9 @@ def corpus_ablation_effects(
 ) -> CorpusEffect:
     """Measure the effect of switching heads off over a corpus, compared with every other head of their layers.
 
-    What is measured depends on the model: how much log p of one masked word per sentence falls; how much the loss of a
-    causal model rises, per token; or else 1 − cosine of the sentence vector. With ``relation``, it is log p of each
-    word that a head with that role attends from, or 1 − cosine of its last state. Words of several tokens are not
-    masked.
+    The measure depends on the model: the fall of log p of one masked word per sentence; for a causal model, the rise of
+    the loss per token; or else 1 − cosine of the sentence vector. With ``relation``, it is log p of each word that a
+    head with that role attends from, or 1 − cosine of its last state. Words of several tokens are not masked.
 
     Args:
         corpus: as for :func:`mha_viz.profile`.
@@ -66,7 +65,7 @@ def corpus_ablation_effects(
             themselves [layer, head, d_head].
         recipes: as for :func:`mha_viz.ablate`.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
-        resume: a folder for the cases, from which a call that was stopped continues.
+        resume: a folder that stores the cases, so that a stopped call can resume.
         progress: True for a bar, or a function that is called after each sentence.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 

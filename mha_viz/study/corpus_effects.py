@@ -145,7 +145,7 @@ class EffectCases(CaseKind):
     def _measure_masked_words(
         self, encoder: Encoder, sentence: Sentence, number: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
-        """Yield how much log p of masked words falls."""
+        """Yield the fall of log p of masked words."""
         forms = list(sentence.forms)
         pieces = encoder.read_words(forms)
         single_token_words = find_single_token_words(pieces)
@@ -153,8 +153,8 @@ class EffectCases(CaseKind):
             words = [Random(f"{SEED} {number}").choice(single_token_words)] if single_token_words else []
         yield from [None] * len(set(words) - set(single_token_words))
         for word in (word for word in words if word in single_token_words):
-            masked, question = mask_word(encoder, pieces, forms, word)
-            request = Request(words=masked, method=self.settings.request.method, question=question)
+            masked_forms, question = mask_word(encoder, pieces, forms, word)
+            request = Request(words=masked_forms, method=self.settings.request.method, question=question)
             values = compute_values(encoder, [(), *self._ablated_sets], request, self._make_substitute(sentence))[
                 :, question.piece
             ]
@@ -163,7 +163,7 @@ class EffectCases(CaseKind):
     def _measure_losses(
         self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
-        """Yield how much the mean loss of a sentence, or the loss at words, rises."""
+        """Yield the rise of the mean loss of a sentence, or of the loss at words."""
         forms = sentence.forms
         pieces = encoder.read_words(forms)
         if len(pieces.ids) < 2:
@@ -195,7 +195,7 @@ class EffectCases(CaseKind):
     def _measure_vectors(
         self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
     ) -> Iterator[Numbers | None]:
-        """Yield how far the sentence vector, or the last states of words, turn."""
+        """Yield 1 − cosine of the sentence vector, or of the last states of words, before and after."""
         forms = sentence.forms
         request = Request(words=forms, method=self.settings.request.method)
         make_substitute = self._make_substitute(sentence)
@@ -204,13 +204,12 @@ class EffectCases(CaseKind):
         if not words:
             return
         changes_by_set = self.states.setdefault((sentence.words, sentence.mentions), {})
-        unmeasured = [ablated for ablated in self._ablated_sets if ablated not in changes_by_set]
-        if unmeasured:
-            changes_by_set.update(
-                zip(unmeasured, measure_changes(encoder, unmeasured, request, make_substitute).tokens, strict=True)
-            )
+        unmeasured_sets = [heads for heads in self._ablated_sets if heads not in changes_by_set]
+        if unmeasured_sets:
+            token_changes = measure_changes(encoder, unmeasured_sets, request, make_substitute).tokens
+            changes_by_set.update(zip(unmeasured_sets, token_changes, strict=True))
         # The change of each token's last state, [variant, token].
-        changes = np.stack([changes_by_set[ablated] for ablated in self._ablated_sets])
+        changes = np.stack([changes_by_set[heads] for heads in self._ablated_sets])
         pieces = encoder.read_words(forms).words
         for word in words:
             yield changes[:, [place for place, number in enumerate(pieces) if number == word]].mean(axis=1)
@@ -231,8 +230,8 @@ class Measurement:
 
     It raises the errors of :func:`mha_viz.corpus_ablation_effects`.
 
-    ``states`` is as for :class:`EffectCases`. Cases are saved in ``folder`` periodically and at the end; the same
-    measurement continues from there.
+    ``states`` is as for :class:`EffectCases`. Cases are saved in ``folder`` periodically and at the end, so that the
+    same measurement can resume.
     """
 
     def __init__(
@@ -330,7 +329,7 @@ class Measurement:
         return Cases() if self._run is None else self._run.cases
 
     def discard_partial_results(self) -> None:
-        """Remove the files that a stopped measurement continues from."""
+        """Remove the files from which a stopped measurement would resume."""
         for run in (self._sums, self._run):
             if run is not None:
                 run.discard_partial_results()

@@ -283,7 +283,7 @@ def _compute_changes(encoder: Encoder, question: Question | None, states: Sequen
 def _compute_answers(encoder: Encoder, question: Question, states: Sequence[Weights]) -> Numbers:
     """Return the cosine of the two texts, [variant]; or the log-probabilities of all words, [variant, piece]."""
     if question.kind == COSINE:
-        return compute_cosines(*(last.astype(np.float64).mean(1) for last in states))
+        return compute_cosines(*(text_states.astype(np.float64).mean(1) for text_states in states))
     return answers.compute_log_probabilities(encoder, states[0][:, question.place])
 
 

@@ -1,4 +1,4 @@
-"""Measure how much of the attention over a corpus recipes explain: sums over even and odd sentences, by document."""
+"""Sum the attention over a corpus that recipes explain, over even and odd sentences, by document."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ HALVES = 2  # even and odd sentences, by their numbers among those that are read
 class RecipeSums(NamedTuple):
     """The sums of explained attention over every ``step``-th sentence, without those of more than 256 tokens.
 
-    The sums are kept by the units of resampling ``units``. ``shares`` has, for each pass, the shares [class, head,
-    rule] of each recipe that is applied to its weights.
+    There are separate sums for each of the ``units`` of resampling. ``shares`` has, for each pass, the shares [class,
+    head, rule] of each recipe that is applied to its weights.
     """
 
     step: int
@@ -102,9 +102,9 @@ class ExplainedSums(NamedTuple):
 
     @classmethod
     def from_sums(cls, sums: Sums, recipes: Sequence[int]) -> ExplainedSums:
-        """Return the sums of all passes, documents in order; ``recipes`` has the number of recipes of each pass.
+        """Return the sums of all passes, joined along the axis of recipes.
 
-        The recipes of all passes come one after the other.
+        ``recipes`` has the number of recipes of each pass.
         """
         total = cls.zeros(len(sums.documents), sum(recipes), sums.heads)
         starts = np.cumsum([0, *recipes])
@@ -118,15 +118,15 @@ class ExplainedSums(NamedTuple):
 
     def add(self, cell: tuple[int, int], text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
         """Add a sentence with its attention [head, query, key]. ``cell`` is its document and half."""
-        predicted = iter_predictions(shares, text)
-        explained = [np.minimum(weights, recipe).sum(axis=(1, 2), dtype=np.float64) for recipe in predicted]
+        predictions = iter_predictions(shares, text)
+        explained = [np.minimum(weights, recipe).sum(axis=(1, 2), dtype=np.float64) for recipe in predictions]
         self.weight[cell] += explained
         self.iou[cell] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
         self.rows[cell] += np.bincount(text.classes, minlength=len(CLASSES))
         self.sentences[cell] += 1
 
     def half(self, number: int) -> ExplainedSums:
-        """Return the sums of the even sentences, or of the odd ones."""
+        """Return the sums of one half: 0 for the even sentences, 1 for the odd ones."""
         return ExplainedSums(*(array[:, number : number + 1] for array in self))
 
     def means(self) -> Numbers:

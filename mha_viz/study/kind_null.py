@@ -1,6 +1,6 @@
 """Count the syntax roles that are named when another word of the same kind takes the place of the right one.
 
-All draws are counted in one reading of the corpus.
+All draws are counted in one pass over the corpus.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KindNullSums(NamedTuple):
         return count
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
-        """Return the corpus, with the documents of its profile."""
+        """Return the corpus without chains; its documents are labelled as for its profile."""
         assert isinstance(corpus, Corpus)
         plain_corpus, relations = replace(corpus, has_chains=False), Relations(corpus.sentences)
         documents = [sentence.document for sentence in corpus.sentences]

@@ -34,7 +34,7 @@ from mha_viz.study.plan import SENTENCES_AT_ONCE
 from mha_viz.study.readers import open_measurable
 from mha_viz.study.recipes import MAX_CELLS, NumberedTexts, check_most, check_shape, iter_weights, split_halves
 from mha_viz.study.run import Progress
-from mha_viz.study.texts import ReadableTexts, find_place, read_text
+from mha_viz.study.texts import ReadableTexts, find_readable_index, read_text
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -60,7 +60,7 @@ def group_links(
     progress: ProgressOption[Progress] = False,
     client: Client | None = None,
 ) -> LinkGroups:
-    """Show what a head does over all text: links drawn from the strongest to the weakest, in groups with their shares.
+    """Sample the links of a head over a corpus, from the strongest to the weakest, and group them.
 
     Each link stands for the same share of the head's attention. A group has the links that one rule of the head's
     recipe explains, or unexplained links whose queries and keys are alike (k-medoids; as many groups as the silhouette
@@ -73,10 +73,10 @@ def group_links(
         recipes: by default the known recipes of the model, its own or bundled; if there are none, the head's recipe is
             chosen on every second sentence that is read.
         most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
-        links: how many are drawn.
+        links: the number of links to draw.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
-        resume: a folder for the drawn links, from which a call that was stopped continues.
-        progress: True for a bar, or a function that is called as the work goes on.
+        resume: a folder that stores the drawn links, so that a stopped call can resume.
+        progress: True for a bar, or a function that is called with the progress, in thousandths of the work.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`; the recipe is chosen here.
 
     Returns the links and the groups (:class:`mha_viz.analysis.link_groups.LinkGroups`). Raises CorpusError,
@@ -103,7 +103,7 @@ def group_in_steps(
 ) -> Steps[LinkGroups]:
     """Group links in steps. Raises the errors of :func:`group_links` before the first sentence is read.
 
-    ``folder`` is where the sample is saved, and from which the same work continues.
+    The sample is saved in ``folder``, so that the same work can resume.
     """
     check_most(most)
     if not 2 <= links <= MAX_LINKS:
@@ -149,9 +149,9 @@ class DrawnCases(CaseKind):
         head = self.head.place(encoder.heads, encoder.layer_numbers)
         for index, weights in iter_weights(encoder, [text for _, text in texts]):
             number, text = texts[index]
-            place = find_place(number, self.step, self.unread)
-            units[place] = text.sentence.document, number
-            sample.add(place, weights[head])
+            readable_index = find_readable_index(number, self.step, self.unread)
+            units[readable_index] = text.sentence.document, number
+            sample.add(readable_index, weights[head])
         count = len(numbered_sentences)
         return Cases(*self._make_cases(sample, units), count) if texts else Cases(sentences_read=count)
 
@@ -159,14 +159,14 @@ class DrawnCases(CaseKind):
         """Keep for each draw the link that comes first."""
         if len(cases.cases) <= self.links:
             return cases
-        first, *later = (
+        merged, *others = (
             LinkSample.from_rows(np.array(cases.cases[start : start + self.links]))
             for start in range(0, len(cases.cases), self.links)
         )
-        for sample in later:
-            first.merge(sample)
+        for sample in others:
+            merged.merge(sample)
         units = {int(case[2]): unit for case, unit in zip(cases.cases, cases.units, strict=True)}
-        kept_cases, kept_units = self._make_cases(first, units)
+        kept_cases, kept_units = self._make_cases(merged, units)
         return replace(cases, cases=kept_cases, units=kept_units)
 
     @staticmethod
@@ -175,7 +175,7 @@ class DrawnCases(CaseKind):
     ) -> tuple[list[Numbers], list[tuple[str, int]]]:
         """Return the cases of a sample, and the units (document, sentence number) of their sentences.
 
-        ``units`` has the units by place.
+        ``units`` has the units by the index of the sentence among the readable ones.
         """
         rows = [*sample.rows()]
         return rows, [units[int(row[2])] for row in rows]
@@ -194,8 +194,8 @@ def _group_in_steps(
     texts, head_index = ReadableTexts.find(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
     if not texts.numbers:
         raise CorpusError(f"Nothing in {source.corpus.name} can be read.", "Give another corpus.")
-    (first,) = source.sentences(texts.numbers[:1])
-    encoder.trace("", layer=head, words=first.forms)  # raises for unsupported models before the corpus is read
+    (first_sentence,) = source.sentences(texts.numbers[:1])
+    encoder.trace("", layer=head, words=first_sentence.forms)  # raises for unsupported models before the corpus is read
     shares = make_shares(recipes)[:, [head_index]] if recipes else None
     stages = 3 if shares is None else 2
     run = source.run(encoder, DrawnCases(texts.step, head, links, texts.unread), folder)
@@ -206,9 +206,10 @@ def _group_in_steps(
         shares = yield from scale_progress(
             _fit_recipe(encoder, _read_texts(encoder, source, texts.numbers), texts.step, head_index), 1, stages
         )
-    numbers = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
-    texts_by_place = dict(zip(sorted(numbers), _read_texts(encoder, source, sorted(numbers.values())), strict=True))
-    drawn_links = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), texts_by_place, shares)
+    numbers_by_index = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
+    numbered_texts = _read_texts(encoder, source, sorted(numbers_by_index.values()))
+    texts_by_index = dict(zip(sorted(numbers_by_index), numbered_texts, strict=True))
+    drawn_links = explain_links(LinkSample.from_rows(np.array(run.cases.cases)), texts_by_index, shares)
     vectors = yield from scale_progress(_read_vectors(encoder, drawn_links, head), stages - 1, stages)
     run.discard_partial_results()
     return LinkGroups(
@@ -230,15 +231,16 @@ def _read_texts(encoder: Encoder, source: MeasurableCorpus, numbers: Sequence[in
 def _fit_recipe(encoder: Encoder, texts: NumberedTexts, step: int, head_index: int) -> Steps[Numbers]:
     """Choose the recipe of one head on every second text, and return its shares [class, 1, rule].
 
-    Texts are left out where memory has no room for all.
+    Some texts are left out if they do not all fit into memory.
     """
     halves = list[list[tuple[RuleText, Weights]]]()
     for half in split_halves(texts, step, MAX_CELLS // len(RULES)):
         weights = {number: all_heads[[head_index]] for number, all_heads in iter_weights(encoder, half)}
         halves.append([(text, weights[number]) for number, text in enumerate(half)])
         yield len(halves) / 3
-    fitted, held_out = halves if halves[0] else halves[::-1]  # if no even sentence can be read, the odd ones are fitted
-    return fitting.choose_recipes(fitting.make_rows_by_class(fitted), held_out).shares
+    # If no even sentence can be read, the odd ones are fitted.
+    fitted_texts, held_out = halves if halves[0] else halves[::-1]
+    return fitting.choose_recipes(fitting.make_rows_by_class(fitted_texts), held_out).shares
 
 
 def _read_vectors(encoder: Encoder, links: Sequence[DrawnLink], head: Head) -> Steps[npt.NDArray[np.float32]]:

@@ -51,8 +51,8 @@ def profile_all(
         progress: as for :func:`mha_viz.profile`.
         client: as for :func:`mha_viz.profile`.
 
-    Returns the profiles, the corpora of one model after the other. Raises the errors of :func:`mha_viz.profile`, and
-    SettingError if a list is empty.
+    Returns the profiles: those of the first model on each corpus, then those of the next model. Raises the errors of
+    :func:`mha_viz.profile`, and SettingError if a list is empty.
 
     >>> [p.model for p in mv.roles.profile_all(["grammar"], ["toy@0", "toy@100"])]
     ['toy@0', 'toy@100']
@@ -75,7 +75,7 @@ def _iter_profiles(
     device: str,
     progress: Callable[[Progress], None],
 ) -> Iterator[Profile]:
-    """Yield the profile of every model on every corpus, the corpora of one model after the other."""
+    """Yield the profiles of the first model on each corpus, then those of the next model."""
     opened_corpora = [engine.open(corpus) for corpus in corpora]
     names = [get_name(model) for model in models]
     check_folders(names, [corpus.name for corpus in opened_corpora])

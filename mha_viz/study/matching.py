@@ -56,8 +56,8 @@ def match_heads(
         raise SettingError(f"most is {most}.", "Read 1 sentence or more; 100 are usual.")
     encoders = load_one_stack(one, device), load_one_stack(other, device)
     source = open_sentences(corpus)
-    selected = take_every(choose_step(len(source.sentences), most), source.sentences)
-    source = replace(source, sentences=tuple(selected), has_chains=False)
+    selected_sentences = take_every(choose_step(len(source.sentences), most), source.sentences)
+    source = replace(source, sentences=tuple(selected_sentences), has_chains=False)
     texts = [plan(encoder, source).sentences for encoder in encoders]
     common_texts = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
     if not common_texts:

@@ -43,13 +43,13 @@ __all__ = [
 
 
 class RequestFields(TypedDict, total=False):
-    """The fields of a :class:`mha_viz.Request` that say what is asked about a text, and how heads are off.
+    """The fields of a :class:`mha_viz.Request` that define the question about a text, and how heads are switched off.
 
     Attributes:
         place: the index from 0, among all tokens, of the masked token that is asked about; −1 for the first masked
             token. Needed only if several tokens are masked.
         word: the word whose log-probability is the score, by default the most probable one.
-        other: a text whose similarity to ``text`` is asked, as the cosine of the two.
+        other: a second text; the question is then the cosine of both texts.
         off_in: with ``other``, the text in which heads are off: "both", "first" or "second". Importance is averaged
             over the tokens of the same text.
         method: the replacement for the output of heads that are off: zero, mean, uniform, recipe, resample or text.

@@ -71,11 +71,12 @@ def compare_heads(
         model: as for :func:`mha_viz.profile`.
         other_model: the model of ``other_head``, if that is a different model, such as "toy@100".
         device: as for :func:`mha_viz.load`, where a model is loaded.
-        resume: a folder for the cases, from which a call that was stopped continues.
-        progress: True for a bar, or a function that is called with sentences, of both models if there are two.
+        resume: a folder that stores the cases, so that a stopped call can resume.
+        progress: True for a bar, or a function that is called with ``done`` and ``total`` sentences, of both models if
+            there are two.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
-    Returns how much more often ``head`` is right, with a 95 % interval from the same draws of documents for both.
+    Returns the difference of the two accuracies, with a 95 % interval from the same draws of documents for both.
     Sentences that one of the models cannot read are left out. Raises CorpusError for a corpus without trees or without
     the relation, SettingError for another direction, UnknownHead, ModelError.
 
@@ -192,10 +193,12 @@ def _measure_differences(
     differences = []
     for first, second in pairs:
         answers, other_answers = answers_by_model[encoder][first], answers_by_model[other][second]
-        common = [(number, answers[number], other_answers[number]) for number in sorted({*answers} & {*other_answers})]
-        if common:
+        common_cases = [
+            (number, answers[number], other_answers[number]) for number in sorted({*answers} & {*other_answers})
+        ]
+        if common_cases:
             heads = ModelHead(encoder.name, first.head), ModelHead(other.name, second.head)
-            differences.append(compare_answers(first.relation, first.direction, heads, common, documents))
+            differences.append(compare_answers(first.relation, first.direction, heads, common_cases, documents))
     if not differences:
         names = ", ".join(dict.fromkeys(question.relation for question, _ in pairs))
         raise CorpusError(

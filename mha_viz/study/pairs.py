@@ -75,7 +75,7 @@ def minimal_pairs(
         sentences: for "resample", the sentences to draw from, as lists of words; by default the good sentences of the
             pairs. Both sentences of a pair have the same draws if they have the same number of tokens.
         recipes: for "recipe", as for :func:`mha_viz.ablate`.
-        resume: a folder for the results, from which a call that was stopped continues.
+        resume: a folder that stores the results, so that a stopped call can resume.
         progress: True for a bar, or a function that is called with ``done`` and ``total`` pairs.
         cancelled: returns True to stop the measurement.
 
@@ -117,7 +117,7 @@ def minimal_pairs(
 class PairCases(CaseKind):
     """Scores of minimal pairs: log p of both sentences, then the margin without each of the ``ablated_sets``.
 
-    A pair stands in the corpus as a sentence of two words, which are the two sentences.
+    In the corpus, a pair is stored as a sentence of two words; each word is one sentence of the pair.
 
     Attributes:
         ablated_sets: the heads that are off in turn, alone or as a set.
@@ -256,8 +256,8 @@ def _predict_copies(
     """Return the substitute that attends as recipes predict for each of some copies of a sentence."""
     reading = encoder.encode(sentence.pieces.text)
     text = make_rule_text(reading)
-    predicted = [_predict_copy(encoder, reading, text, sentence, number, recipes) for number in numbers]
-    return ablation.attend_with(np.stack(predicted, axis=1))
+    predicted_weights = [_predict_copy(encoder, reading, text, sentence, number, recipes) for number in numbers]
+    return ablation.attend_with(np.stack(predicted_weights, axis=1))
 
 
 def _predict_copy(
@@ -279,5 +279,5 @@ def _predict_copy(
     if (word := pieces.words[place]) is not None:
         words[word] = words[word]._replace(form=mask)
     forms = tuple(item.form for item in words)
-    masked = replace(pieces, forms=forms, names=tuple(names), ids=tuple(ids))
-    return predict_attention(reading, recipes, RuleText(Sentence(tuple(words)), masked, text.causal))
+    masked_pieces = replace(pieces, forms=forms, names=tuple(names), ids=tuple(ids))
+    return predict_attention(reading, recipes, RuleText(Sentence(tuple(words)), masked_pieces, text.causal))

@@ -76,7 +76,7 @@ def _iter_chunks(
 def make_batches(
     pieces: Sequence[WordPieces | None], remaining: Sequence[int], heads: int, size: int = DEFAULT_BATCH
 ) -> list[tuple[int, ...]]:
-    """Group the numbers in ``remaining`` into batches of texts with equal length and equal places of special tokens.
+    """Group the numbers in ``remaining`` into batches of texts of one length with special tokens at the same positions.
 
     A batch has at most ``size`` tokens, fewer for many ``heads``. The largest batches come first, so that the last ones
     are short.
@@ -85,8 +85,8 @@ def make_batches(
     for number in remaining:
         text = pieces[number]
         if text is not None:
-            special_places = tuple(i for i, word in enumerate(text.words) if word is None)
-            numbers_by_shape.setdefault((len(text), special_places), []).append(number)
+            special_positions = tuple(i for i, word in enumerate(text.words) if word is None)
+            numbers_by_shape.setdefault((len(text), special_positions), []).append(number)
     groups = []
     for (length, _), numbers in sorted(numbers_by_shape.items(), reverse=True):
         count = max(1, min(size // length, MAX_CELLS // (heads * length**2)))

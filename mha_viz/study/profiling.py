@@ -99,7 +99,7 @@ def profile(
         also: a second corpus of another origin, or the profile of the same model on such a corpus, as with ``--and``.
             The roles of the profile are then those that both corpora establish; :func:`establish` gives the profiles
             of both.
-        out: a folder for the tables, from which a stopped study continues.
+        out: a folder for the tables; a stopped study resumes there.
         name: a new name of the corpus.
         batch: the maximum number of tokens per batch, which affects speed and memory, not results.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
@@ -124,12 +124,12 @@ def profile(
     report, folder = as_callback(progress), None if out is None else Path(out)
     if second is not None and not isinstance(second, Profile):
         second = measure_profile(engine, encoder, second, None, report)
-    measured = measure_profile(engine, encoder, source, folder, report)
+    result = measure_profile(engine, encoder, source, folder, report)
     if second is not None:
-        measured = establish(second, measured)[1]
+        result = establish(second, result)[1]
         if folder is not None:
-            measured.write(folder)
-    return parse_profile(measured.files())  # rounded as in the files, so that a profile read from them is equal
+            result.write(folder)
+    return parse_profile(result.files())  # rounded as in the files, so that a profile read from them is equal
 
 
 def _check_comparable(encoder: Encoder, corpus: Any, second: Any) -> None:

@@ -40,7 +40,7 @@ from mha_viz.study.explained_shares import ExplainedSums, RecipeSums, count_cell
 from mha_viz.study.measures import ResamplingUnits
 from mha_viz.study.plan import make_batches
 from mha_viz.study.run import SEED, Progress, measure_sums
-from mha_viz.study.sums import PASSES, write
+from mha_viz.study.sums import PASSES, write_arrays
 from mha_viz.study.texts import read_text
 
 if TYPE_CHECKING:
@@ -74,21 +74,21 @@ def fit_recipes(
 ) -> Recipes:
     """Fit the recipe of every head: at most six named rules, with shares, and how much of the attention they explain.
 
-    Every second sentence that is read of ``corpus``, beginning with the first, is used to choose rules and shares. The
-    recipes are measured on the other sentences, and on ``score``. Rules that need annotation are left out where a
-    corpus has none; plain text is enough for the others.
+    Of the sentences read from ``corpus``, every second one, starting with the first, is used to choose rules and
+    shares. The recipes are measured on the other sentences, and on ``score``. Rules that need annotation are left out
+    if a corpus has none; plain text is enough for the others.
 
     Args:
         corpus: as for :func:`mha_viz.profile`; or recipes from ``mv.recipes.load`` or an earlier call, which are only
-            measured on ``score``. Untrained weights are measured there, too, unless the recipes are of an earlier
-            version, without shares for them.
+            measured on ``score``. Untrained weights are measured there, too, unless the recipes come from an older
+            version that did not store their shares.
         model: as for :func:`mha_viz.profile`, by default that of the recipes.
         score: another corpus to measure on.
         most: the maximum number of sentences to read of each corpus: of N, every ⌈N / most⌉-th; those of more than 256
             tokens are left out.
-        resume: a folder for the chosen rules and for intermediate sums, from which a stopped study continues.
+        resume: a folder for the chosen rules and for intermediate sums, so that a stopped study can resume.
         device: as for :func:`mha_viz.load`, where the model is loaded.
-        progress: True for a bar, or a function that is called as the work goes on, in thousandths of it; with
+        progress: True for a bar, or a function that is called with the progress, in thousandths of the work or, with
             ``client``, in sentences of each corpus.
         cancelled: returns True to stop the study in this process.
         client: a client of a Dask cluster, whose workers measure the chosen recipes; corpora are then names of files.
@@ -185,7 +185,7 @@ class _Fit(NamedTuple):
 class _Study:
     """A study that chooses recipes from as many sentences as memory holds and then measures them over all.
 
-    This process measures, or the workers of a ``cluster``, which has opened the corpora as ``layouts``.
+    The corpora are measured by this process or, given a ``cluster``, by its workers, which read them as ``layouts``.
     """
 
     encoder: Encoder
@@ -232,12 +232,12 @@ class _Study:
     def measure_recipes(self, recipes: Recipes) -> Recipes:
         """Measure the explained shares of given recipes. Raises CorpusError, SettingError, Cancelled."""
         check_shape(self.encoder, recipes)
-        singles = [NAMES.index(name) for name in recipes.facts["best_rules"]]
+        single_rules = [NAMES.index(name) for name in recipes.facts["best_rules"]]
         shares = {
             PASSES[0]: [
                 make_shares(recipes),
                 _make_uniform_shares(self.heads),
-                fitting.make_single_rule_shares(np.array(singles, np.intp)),
+                fitting.make_single_rule_shares(np.array(single_rules, np.intp)),
             ]
         }
         if UNTRAINED in recipes.tables:
@@ -308,7 +308,8 @@ class _Study:
         untrained_rows = fitting.replace_weights(rows, self._read(self.models[1], texts, 1.0))
         untrained_shares = fitting.refit_choice(choice, untrained_rows)
         if self._file:
-            write({**choice._asdict(), "by_chance": untrained_shares}, {"key": self._key, "half": half}, self._file)
+            arrays = {**choice._asdict(), "by_chance": untrained_shares}
+            write_arrays(arrays, {"key": self._key, "half": half}, self._file)
         return _Fit(choice, untrained_shares, half)
 
     def _read(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[tuple[RuleText, Weights]]:
@@ -332,7 +333,7 @@ class _Study:
     # ---- explained shares
 
     def _measure_explained(self, number: int, shares: Mapping[str, Sequence[Numbers]], start: float) -> ExplainedSums:
-        """Measure how much of the attention over a corpus recipes with these shares explain.
+        """Measure how much of the attention over a corpus is explained by recipes with these shares.
 
         ``start`` is the share of the study that is done before the first corpus.
         """
@@ -456,7 +457,7 @@ def split_halves(numbered_texts: NumberedTexts, step: int, cells: int) -> list[l
     Args:
         numbered_texts: the texts with their sentence numbers.
         step: every ``step``-th sentence of the corpus was tried.
-        cells: how many numbers the weights of all texts may have.
+        cells: the maximum number of weights of all texts together.
     """
     halves = [[text for number, text in numbered_texts if number // step % 2 == half] for half in (0, 1)]
     stride = 1

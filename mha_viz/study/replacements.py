@@ -44,7 +44,7 @@ from mha_viz.study.effects import compute_values, measure_changes
 from mha_viz.study.readers import open_measurable
 from mha_viz.study.recipes import check_most, check_shape, open_corpora
 from mha_viz.study.run import SEED, Progress
-from mha_viz.study.texts import ReadableTexts, find_place, read_text
+from mha_viz.study.texts import ReadableTexts, find_readable_index, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # version of the cases on disk
 PASSES = 3  # over the corpus: find readable sentences, compute mean outputs, measure
 MEAN, UNIFORM = "mean", "uniform"
-PARTS = (0.25, 0.5, 1.0)  # shares of the heads that are replaced, the best explained heads first
+PARTS = (0.25, 0.5, 1.0)  # fractions of the heads that are replaced, the best explained heads first
 METHODS = ("recipe", MEAN, UNIFORM, "recipe of another head", "recipe of random heads")
 COLUMNS = ("method", "part", "heads", "sentences", "documents", "lost", "low", "high")
 NONE_REPLACED = "none"  # no head is replaced
@@ -85,7 +85,7 @@ def ablate_recipes(
         corpus: as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`, by default that of the recipes.
         most: the maximum number of sentences to read, each in three passes: of N, every ⌈N / most⌉-th.
-        resume: a folder for the cases, from which a call that was stopped continues.
+        resume: a folder that stores the cases, so that a stopped call can resume.
         progress: True for a bar, or a function that is called with ``done`` and ``total`` passes.
         cancelled: returns True to stop the measurement in this process.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
@@ -170,7 +170,7 @@ class ReplacementCases(CaseKind):
     """Cases measured while parts of a model's heads are replaced by their recipes or otherwise.
 
     Attributes:
-        parts: the heads that are replaced in each part.
+        parts: the heads that are replaced, for each of PARTS.
         shares: the shares of the heads' recipes, [class, head, rule].
         means: the mean outputs over the texts.
         unread: the numbers of the sentences that are left out.
@@ -210,17 +210,17 @@ class ReplacementCases(CaseKind):
     ) -> Iterator[tuple[Substitute, Sequence[tuple[Head, ...]]]]:
         """Yield, for each of METHODS, the replacement for the outputs of heads in a text, and the parts to replace.
 
-        ``number`` is the sentence's; the random heads depend on its place among the readable sentences.
+        ``number`` is the sentence's number; the random heads depend on its index among the readable sentences.
         """
         shape = encoder.layers, encoder.heads, len(text), len(text)
-        place = find_place(number, self.step, self.unread)
+        readable_index = find_readable_index(number, self.step, self.unread)
         predicted = predict(self.shares, text).astype(np.float32)
         recipe, rng = ablation.attend_with(predicted.reshape(shape)), np.random.default_rng(SEED)
         yield recipe, self.parts
         yield ablation.make_substitute(encoder, MEAN, self.means), self.parts
         yield ablation.make_substitute(encoder, UNIFORM), self.parts
         yield ablation.attend_with(predicted[rng.permutation(len(predicted))].reshape(shape)), self.parts
-        order = np.random.default_rng((SEED, place)).permutation(len(predicted))
+        order = np.random.default_rng((SEED, readable_index)).permutation(len(predicted))
         random_heads = [Head(*divmod(int(index), encoder.heads)) for index in order]
         yield recipe, [tuple(random_heads[: len(part)]) for part in self.parts]
 
@@ -242,9 +242,10 @@ class VectorCases(ReplacementCases):
 
 @dataclass(frozen=True)
 class RightAnswerCases(ReplacementCases):
-    """The answers that stay right: a case for the ``roles`` in each sentence (kind 0), and for each masked pronoun (1).
+    """Answers that stay right: one case per sentence for its ``roles`` (kind 0), and one per masked pronoun (kind 1).
 
-    Its values are the kind, the number of answers, and how many are right, [method, whole model and part] flattened.
+    Its values are the kind, the number of answers, and the numbers of right ones, [method, whole model and parts]
+    flattened.
     """
 
     roles: tuple[Finding, ...]
@@ -260,10 +261,10 @@ class RightAnswerCases(ReplacementCases):
             for substitute, parts in self.substitutes(encoder, number, text)
         ]
         yield np.concatenate([[0, sum(len(_list_case_words(text, role)) for role in self.roles)], *right]).astype(float)
-        for masked, question in _iter_questions(encoder, text):
+        for masked_text, question in _iter_questions(encoder, text):
             right = [
-                _check_answers(encoder, masked, question, [(), *parts], substitute)
-                for substitute, parts in self.substitutes(encoder, number, masked)
+                _check_answers(encoder, masked_text, question, [(), *parts], substitute)
+                for substitute, parts in self.substitutes(encoder, number, masked_text)
             ]
             yield np.concatenate([[1, 1], *right]).astype(float)
 
@@ -284,7 +285,7 @@ class Passes:
         return collect_cases(run, lambda state: self.progress(state.scale_to_passes(number, PASSES)), self.cancelled)
 
     def discard_partial_results(self) -> None:
-        """Remove the files that a stopped study continues from."""
+        """Remove the files from which a stopped study would resume."""
         for run in self.runs:
             run.discard_partial_results()
 
@@ -340,8 +341,8 @@ class ReplacementStudy:
 
 def rank_heads(recipes: Recipes, heads: int) -> list[Head]:
     """Rank all heads by how well their recipe explains the held-out sentences, best first."""
-    explained = recipes.tables["explained"]["held_out"].to_numpy()
-    return [Head(*divmod(int(index), heads)) for index in np.argsort(-explained, kind="stable")]
+    explained_shares = recipes.tables["explained"]["held_out"].to_numpy()
+    return [Head(*divmod(int(index), heads)) for index in np.argsort(-explained_shares, kind="stable")]
 
 
 def _make_table(changes: Numbers, documents: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
@@ -355,7 +356,7 @@ def _make_table(changes: Numbers, documents: Sequence[str], counts: Sequence[int
     low, high = units.compute_mean_intervals(sums, np.bincount(units.numbers, minlength=units.count))
     cells = [(method, part, count) for method in METHODS for part, count in zip(PARTS, counts, strict=True)]
     numbers = zip(cells, values.mean(axis=0), low, high, strict=True)
-    rows = [(*cell, len(changes), units.count, *measured) for cell, *measured in numbers]
+    rows = [(*cell, len(changes), units.count, *statistics) for cell, *statistics in numbers]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -415,20 +416,20 @@ def _iter_questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText
     for word in iter_anaphoric_pronouns(text.sentence):
         words = text.sentence.words
         forms, question = mask_word(encoder, text.pieces, text.sentence.forms, word)
-        masked = (*words[:word], words[word]._replace(form=forms[word]), *words[word + 1 :])
-        sentence = dataclasses.replace(text.sentence, words=masked)
+        masked_words = (*words[:word], words[word]._replace(form=forms[word]), *words[word + 1 :])
+        sentence = dataclasses.replace(text.sentence, words=masked_words)
         yield RuleText(sentence, encoder.read_words(sentence.forms), text.causal), question
 
 
 def _check_answers(
     encoder: Encoder,
-    masked: RuleText,
+    masked_text: RuleText,
     question: Question,
     ablated_sets: Sequence[Sequence[Head]],
     substitute: Substitute,
 ) -> Counts:
     """Check whether the most probable word is the masked one. Return 1 or 0, [variant]."""
-    request = Request(words=masked.sentence.forms, question=question)
+    request = Request(words=masked_text.sentence.forms, question=question)
     values = compute_values(encoder, ablated_sets, request, lambda *_: substitute)
     is_right: Counts = (values.argmax(axis=1) == question.piece).astype(np.int64)
     return is_right
@@ -448,7 +449,7 @@ def _compute_accuracies(units: Documents, right: Counts, cases: Counts) -> Numbe
     return np.concatenate([values, case_counts]).reshape(-1, *right.shape[1:])
 
 
-def _make_accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> pd.DataFrame:
+def _make_accuracy_table(accuracies_by_kind: Sequence[Numbers], counts: Sequence[int]) -> pd.DataFrame:
     """Return the accuracies of both kinds as a table."""
     import pandas as pd
 
@@ -459,7 +460,7 @@ def _make_accuracy_table(measured: Sequence[Numbers], counts: Sequence[int]) -> 
         for index, part in enumerate(PARTS, 1)
     ]
     rows = [
-        (name, part, heads, *(value for accuracies in measured for value in accuracies[:, row, index]))
+        (name, part, heads, *(value for accuracies in accuracies_by_kind for value in accuracies[:, row, index]))
         for name, part, heads, row, index in cells
     ]
     table = pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))

@@ -84,7 +84,7 @@ def study(
     Args:
         encoder: the model.
         corpus: the sentences.
-        resume: a folder for intermediate sums, from which a stopped study continues; they are deleted at the end.
+        resume: a folder for intermediate sums, so that a stopped study can resume; they are deleted at the end.
         batch: the maximum number of tokens per batch, which affects speed and memory but no result.
         control: whether the untrained model is measured too; otherwise the tables lack its accuracy.
         progress: called after each batch.
@@ -163,7 +163,11 @@ class StudyRun:
         number: int = 0,
         kind: SumKind = PROFILE_SUMS,
     ) -> None:
-        """Prepare a run. ``number`` is the place of the shard in the corpus, ``kind`` the sums to measure."""
+        """Prepare a run.
+
+        ``size`` is the maximum number of tokens per batch, ``number`` the place of the shard in the corpus, and
+        ``kind`` the sums to measure.
+        """
         self.models, self.corpus, self.file, self.size = dict(zip(PASSES, models, strict=False)), corpus, file, size
         self.progress, self.cancelled, self.number, self.kind = progress, cancelled, number, kind
         self.heads = models[0].layers * models[0].heads
@@ -243,8 +247,8 @@ class StudyRun:
 
     def _report(self, pass_name: str, sums: Sums) -> None:
         """Report the tokens of the texts, or the rows of GAP, in these sums as done. Raises Cancelled."""
-        for kind, texts in self.texts.items():
-            self.done += int(np.array(texts.lengths, np.int64)[_find_done(pass_name, kind, texts, sums)].sum())
+        for text_kind, texts in self.texts.items():
+            self.done += int(np.array(texts.lengths, np.int64)[_find_done(pass_name, text_kind, texts, sums)].sum())
         self.progress(Progress(self.done, self.total))
         if self.cancelled():
             remedy = "The work so far is saved; start the study again to continue." if self.file else "Start it again."
@@ -252,18 +256,18 @@ class StudyRun:
 
     def _iter_batches(self, pass_name: str, sums: Sums) -> Iterator[Callable[[], Sums]]:
         """Yield the remaining work of a pass as independent tasks, each of which returns its own sums."""
-        for kind, texts in self.texts.items():
-            remaining = np.flatnonzero(~_find_done(pass_name, kind, texts, sums)).tolist()
+        for text_kind, texts in self.texts.items():
+            remaining = np.flatnonzero(~_find_done(pass_name, text_kind, texts, sums)).tolist()
             for text_numbers in texts.batches(remaining, self.heads, self.size):
-                yield partial(self._measure_batch, pass_name, kind, text_numbers, sums)
+                yield partial(self._measure_batch, pass_name, text_kind, text_numbers, sums)
 
-    def _measure_batch(self, pass_name: str, kind: str, text_numbers: Sequence[int], total: Sums) -> Sums:
+    def _measure_batch(self, pass_name: str, text_kind: str, text_numbers: Sequence[int], total: Sums) -> Sums:
         """Read one batch and return its sums. They will be added to ``total``."""
-        texts = self.texts[kind]
+        texts = self.texts[text_kind]
         labels = [self.shard.labels[texts.sentences[number]] for number in text_numbers]
         sums = self._make_empty_sums(labels, pass_name, total)
         texts.add(self.models[pass_name], self.shard, text_numbers, sums, pass_name)
-        done = sums.arrays[f"done/{pass_name}/{kind}"] = np.zeros(len(texts.lengths), bool)
+        done = sums.arrays[f"done/{pass_name}/{text_kind}"] = np.zeros(len(texts.lengths), bool)
         done[list(text_numbers)] = True
         return sums
 
@@ -286,6 +290,6 @@ class StudyRun:
         return {f"gold/{name}": array for name, array in gold_sums.items()}
 
 
-def _find_done(pass_name: str, kind: str, texts: ShardTexts, sums: Sums) -> Array:
+def _find_done(pass_name: str, text_kind: str, texts: ShardTexts, sums: Sums) -> Array:
     """Return whether each text of a kind is in these sums, [text]."""
-    return sums.arrays.get(f"done/{pass_name}/{kind}", np.zeros(len(texts.lengths), bool))
+    return sums.arrays.get(f"done/{pass_name}/{text_kind}", np.zeros(len(texts.lengths), bool))

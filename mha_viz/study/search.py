@@ -40,7 +40,7 @@ __all__ = ["Conditions", "Link", "LinkSearch", "Search", "search_links"]
 FORMAT = 1  # version of the cases on disk
 ALL_LINKS = ("links",)  # label of the count of all links
 MATCHING_SENTENCES = ("sentences",)  # label of the count of sentences with a match
-MATCH_LABELS = 4  # how many labels the counts of matches have
+MATCH_LABELS = 4  # number of labels by which matches are counted
 DEFAULT_LINKS = 20  # links that are listed by default
 MAX_LINKS = 10_000
 
@@ -90,7 +90,7 @@ def search_links(
         governor_pos: its part of speech.
         most: the number of sentences to list, one link per sentence.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
-        resume: a folder for the links, from which a call that was stopped continues.
+        resume: a folder that stores the links, so that a stopped call can resume.
         progress: True for a bar, or a function that is called after each part of the corpus with ``done`` and ``total``
             sentences.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
@@ -157,10 +157,9 @@ class LinkCases(CaseKind):
 
 
 class LinkSearch:
-    """A search, whose ``run`` reads the corpus; there is a result for the sentences read so far.
+    """A search over a corpus. Its ``run`` reads the corpus; :meth:`result` covers the sentences read so far.
 
-    ``folder`` is where the search is saved, and from which the same search continues. Raises the errors of
-    :func:`search_links`.
+    The search is saved in ``folder``, so that the same search can resume. Raises the errors of :func:`search_links`.
     """
 
     def __init__(

@@ -77,13 +77,15 @@ def _add_stability(recipes: Recipes, corpus: str, other_shares: Numbers) -> Reci
     # [head, rule]
     mean_shares, other_means = (average_shares(recipes, shares) for shares in (make_shares(recipes), other_shares))
     overlap = np.minimum(mean_shares, other_means).sum(axis=1)
-    largest = [shares.argmax(axis=1) for shares in (mean_shares, other_means)]
-    common = np.logical_and(mean_shares, other_means).sum(axis=1) / np.logical_or(mean_shares, other_means).sum(axis=1)
+    largest_rules = [shares.argmax(axis=1) for shares in (mean_shares, other_means)]
+    common_counts, union_counts = (
+        combine(mean_shares, other_means).sum(axis=1) for combine in (np.logical_and, np.logical_or)
+    )
     rows = [
         (corpus, *divmod(head, int(recipes.facts["heads"])), overlap[head], NAMES[a], NAMES[b], bool(a == b), share)
-        for head, (a, b, share) in enumerate(zip(*largest, common, strict=True))
+        for head, (a, b, share) in enumerate(zip(*largest_rules, common_counts / union_counts, strict=True))
     ]
     table = pd.DataFrame(rows, columns=list(HEADINGS[STABILITY]))
-    if (earlier := recipes.tables.get(STABILITY)) is not None:
-        table = pd.concat([earlier[earlier["corpus"] != corpus], table], ignore_index=True)
+    if (old_table := recipes.tables.get(STABILITY)) is not None:
+        table = pd.concat([old_table[old_table["corpus"] != corpus], table], ignore_index=True)
     return replace(recipes, tables={**recipes.tables, STABILITY: table})

@@ -25,7 +25,7 @@ from mha_viz.analysis.syntax import DIRECTIONS, HALVES, Relations
 from mha_viz.files import load_arrays, write_atomically
 
 PASSES = ("trained", "untrained")
-MAX_LEFT_OUT_LINES = 50  # how many lines about left-out text are stored
+MAX_LEFT_OUT_LINES = 50  # maximum number of stored lines about left-out text
 BLOCK_PREFIX = "\0"  # prefix of the label of a block of documents
 CASES_ARRAY = "cases"  # the array of cases in a file of sums
 # The labelled axes of each array, {axis: kind of label}, by the array's name without the pass.
@@ -122,12 +122,13 @@ class Sums:
         }
 
     @cached_property
-    def _indices(self) -> dict[str, dict[Any, int]]:
+    def _index_by_label(self) -> dict[str, dict[Any, int]]:
+        """The index of each label, for each kind of axis."""
         return {kind: {label: index for index, label in enumerate(labels)} for kind, labels in self._labels.items()}
 
     def indices(self, kind: str, labels: Iterable[Any]) -> list[int]:
         """Return the indices of labels on an axis ("document", "relation", "row", "base" or "upos")."""
-        return [self._indices[kind][label] for label in labels]
+        return [self._index_by_label[kind][label] for label in labels]
 
     def add(self, other: Sums) -> None:
         """Add the sums of other sentences. These sums must have all labels of the others."""
@@ -151,11 +152,11 @@ class Sums:
         for axis, kind in axes.items():
             if axis > 0 and indices[kind] is not ...:
                 shape = (*array.shape[:axis], len(self._labels[kind]), *array.shape[axis + 1 :])
-                expanded = np.zeros(shape, array.dtype)
-                expanded[(slice(None),) * axis + (list(indices[kind]),)] = array
-                array = expanded
+                expanded_array = np.zeros(shape, array.dtype)
+                expanded_array[(slice(None),) * axis + (list(indices[kind]),)] = array
+                array = expanded_array
         if name not in self.arrays:
-            length = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]  # empty for a number
+            length = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]  # () for a scalar
             self.arrays[name] = np.zeros((*length, *array.shape[1:]), array.dtype)
         target, rows = self.arrays[name], indices[axes[0]] if 0 in axes else ...
         target[rows] = (target[rows] | array) if array.dtype == bool else target[rows] + array
@@ -163,13 +164,13 @@ class Sums:
     def group_into_blocks(self, bits: int) -> Sums:
         """Return these sums with a row for each block of documents instead of each document."""
         labels = [label_block(document, bits) for document in self.documents]
-        grouped = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
-        rows = grouped.indices("document", labels)
+        grouped_sums = replace(self, documents=number_labels(labels), arrays=dict(self.arrays))
+        rows = grouped_sums.indices("document", labels)
         for name, array in self.arrays.items():
             if _find_axes(name).get(0) == "document":
-                grouped.arrays[name] = np.zeros((len(grouped.documents), *array.shape[1:]), array.dtype)
-                np.add.at(grouped.arrays[name], rows, array)
-        return grouped
+                grouped_sums.arrays[name] = np.zeros((len(grouped_sums.documents), *array.shape[1:]), array.dtype)
+                np.add.at(grouped_sums.arrays[name], rows, array)
+        return grouped_sums
 
     def save(self, path: Path, key: str, finished: bool = True) -> None:
         """Write the sums to one file atomically. Raises OSError.
@@ -178,7 +179,7 @@ class Sums:
         compressed.
         """
         arrays, facts = self._pack()
-        write(arrays, {**facts, "key": key}, path, finished)
+        write_arrays(arrays, {**facts, "key": key}, path, finished)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickle, with which Dask moves sums between processes.
@@ -291,7 +292,7 @@ def _find_axes(name: str) -> Mapping[int, str]:
 # ---- on disk --------------------------------------------------------------------------------------------------------
 
 
-def write(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, compressed: bool = True) -> None:
+def write_arrays(arrays: Mapping[str, Array], facts: Mapping[str, Any], path: Path, compressed: bool = True) -> None:
     """Write arrays, and facts as JSON values, to one file atomically. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as file:

@@ -178,7 +178,7 @@ def _make_role_tables(
         control_chains = control.coreference if control else None
         shared_roles += roles.iter_coreference_roles(pass_sums.coreference, measured.documents, control_chains)
     candidates = [*shared_roles, *(roles.iter_candidate_syntax(syntax) if syntax else ())]
-    suggested = [*shared_roles, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
+    suggested_roles = [*shared_roles, *(roles.iter_suggested_syntax(syntax) if syntax else ())]
     status, no_other_corpus = (roles.SUGGESTED, measured.corpus.name), [None] * len(OTHER_COLUMNS)
     return {
         "candidates": _make_frame("candidates", _iter_role_rows(candidates, heads)),
@@ -186,7 +186,7 @@ def _make_role_tables(
             "roles",
             (
                 (*line[:MEASURED_COLUMNS], *status, line[4], *line[MEASURED_COLUMNS:-2], *no_other_corpus, *line[-2:])
-                for line in _iter_role_rows(suggested, heads)
+                for line in _iter_role_rows(suggested_roles, heads)
             ),
         ),
     }
@@ -283,13 +283,15 @@ def _count_syntax(measured: MeasuredCorpus) -> roles.SyntaxCounts:
         measured.sums.relations,
         results,
         measured.documents,
-        **{name: gold_sums[name] for name in ("cases", "ruled", "named")},
+        cases=gold_sums["cases"],
+        rule_correct=gold_sums["ruled"],
+        rule_tags=gold_sums["named"],
         **_select_head_counts(measured.trained),
     )
     if measured.untrained is None:
         return trained
     control = dataclasses.replace(trained, **_select_head_counts(measured.untrained))
-    return dataclasses.replace(trained, untrained=control.by_row)
+    return dataclasses.replace(trained, untrained=control.correct_by_row)
 
 
 def _select_head_counts(pass_sums: PassSums) -> dict[str, Any]:
@@ -299,7 +301,7 @@ def _select_head_counts(pass_sums: PassSums) -> dict[str, Any]:
 
 def _iter_syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the accuracy of each head on each relation and direction."""
-    n, correct, both = syntax.gold.n.sum(axis=0), syntax.by_row.sum(axis=0), syntax.both.sum(axis=0)
+    n, correct, both = syntax.gold.n.sum(axis=0), syntax.correct_by_row.sum(axis=0), syntax.both.sum(axis=0)
     rows, directions = range(len(syntax.relations.rows)), range(len(DIRECTIONS))
     documents = [[syntax.documents_with_cases(d, r, roles.ALL) for d in directions] for r in rows]
     for r, row in enumerate(syntax.relations.rows):
@@ -315,14 +317,14 @@ def _iter_syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRow
 def _iter_baseline_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the accuracy of simple rules and of the best untrained head on each relation and direction."""
     n = syntax.gold.n.sum(axis=0)
-    offset, ruled = syntax.gold.offset.sum(axis=0), syntax.ruled.sum(axis=(0, 1))
+    offset, rule_correct = syntax.gold.offset.sum(axis=0), syntax.rule_correct.sum(axis=(0, 1))
     untrained = None if syntax.untrained is None else syntax.untrained.sum(axis=0)
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
             cases = int(n[d, r])
             best_offset, right = find_best_offset(offset[d, r])
             yield (*row, direction, "offset", f"{best_offset:+d}", cases, *_score(right, cases))
-            yield (*row, direction, "pos", syntax.rule(d, r).name, cases, *_score(ruled[d, r], cases))
+            yield (*row, direction, "pos", syntax.rule(d, r).name, cases, *_score(rule_correct[d, r], cases))
             if untrained is None:
                 continue
             head = int(untrained[d, r].argmax())
@@ -338,7 +340,7 @@ def _iter_choice_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRow
     cases = syntax.gold.kinds.sum(axis=0)
     for b, relation in enumerate(syntax.relations.bases):
         for d, direction in enumerate(DIRECTIONS):
-            if cases[d, b] >= roles.CASES:
+            if cases[d, b] >= roles.MIN_CASES:
                 for head, choice in zip(heads, syntax.measure_choices(d, b), strict=True):
                     kind_columns = choice.kind, choice.n, choice.right, choice.nearest, choice.side, choice.random
                     yield (
@@ -354,20 +356,20 @@ def _iter_choice_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRow
 
 def _iter_chosen_head_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     """Yield the best head of each relation and direction on the even half, and its accuracy on the odd half."""
-    for choice in roles.iter_best_heads(syntax):
-        (n_even, n_odd), (correct_even, correct_odd) = choice.n, choice.correct
-        untrained = None if syntax.untrained is None else syntax.untrained[1, choice.direction, choice.row].max()
+    for best in roles.iter_best_heads(syntax):
+        (n_even, n_odd), (correct_even, correct_odd) = best.n, best.correct
+        untrained = None if syntax.untrained is None else syntax.untrained[1, best.direction, best.row].max()
         yield (
-            *syntax.relations.rows[choice.row],
-            DIRECTIONS[choice.direction],
-            *heads[choice.head],
+            *syntax.relations.rows[best.row],
+            DIRECTIONS[best.direction],
+            *heads[best.head],
             n_even,
             _divide(correct_even, n_even),
             n_odd,
             _divide(correct_odd, n_odd),
             *wilson_interval(correct_odd, n_odd),
-            *(_divide(right, n_odd) for right in (choice.offset, choice.upos, untrained)),
-            syntax.documents_with_cases(choice.direction, choice.row, roles.ODD),
+            *(_divide(right, n_odd) for right in (best.offset, best.upos, untrained)),
+            syntax.documents_with_cases(best.direction, best.row, roles.ODD),
         )
 
 
@@ -379,11 +381,11 @@ def _iter_coreference_rows(pass_sums: PassSums, documents: Documents, heads: lis
     document_counts = [pass_sums.coreference[name].sum(axis=1) for name in ("n", "correct")]  # summed over halves
     n, correct = (counts.sum(axis=0) for counts in document_counts)
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
-    for i in np.flatnonzero(n >= roles.CASES).tolist():
+    for i in np.flatnonzero(n >= roles.MIN_CASES).tolist():
         bounds[i] = documents.interval(document_counts[1][:, i], document_counts[0][:, i])
     both = pass_sums.coreference["both"].sum(axis=(0, 1))
     rule_bounds = np.full((2, len(heads)), np.nan)
-    if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
+    if n[TYPES.index(THIRD_PERSON)] >= roles.MIN_CASES:
         rule_bounds = documents.compute_net_intervals(*AgreementComparison.from_sums(pass_sums.coreference))
     for index, head in enumerate(heads):
         for i, name in enumerate(TYPES):
@@ -421,7 +423,7 @@ def _iter_coreference_baseline_rows(measured: MeasuredCorpus, heads: list[Head])
 
 def _iter_gap_baseline_rows(measured: MeasuredCorpus, gap: Gap, heads: list[Head]) -> TableRows:
     """Yield the accuracy of the nearer name and of the best untrained head on GAP."""
-    rows = [row for row, scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if scored]
+    rows = [row for row, is_scored in zip(gap.rows, measured.trained.gap["scored"], strict=True) if is_scored]
     yield (
         "gap",
         "nearest",

@@ -1,6 +1,6 @@
 """Find the sentences of a corpus that can be read as texts with rules.
 
-This is a first pass over the corpus: later random draws depend on the place of a sentence among the readable ones.
+This is a first pass over the corpus: later random draws depend on the index of a sentence among the readable ones.
 """
 
 from __future__ import annotations
@@ -80,6 +80,6 @@ class ReadableTexts(NamedTuple):
         return cls(step, numbers, [document for document, _ in units], tuple(unread))
 
 
-def find_place(number: int, step: int, unread: Sequence[int]) -> int:
+def find_readable_index(number: int, step: int, unread: Sequence[int]) -> int:
     """Return the index of a sentence, by its number in the corpus, among the readable sentences."""
     return number // step - bisect_left(unread, number)

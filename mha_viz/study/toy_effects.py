@@ -47,8 +47,8 @@ class AnswerCases(CaseKind):
         cases = Cases(sentences_read=len(numbered_sentences))
         for number, sentence in numbered_sentences:
             for word in iter_anaphoric_pronouns(sentence):
-                masked, question = mask_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)
-                values = compute_values(encoder, self.ablated_sets, Request(question=question, words=masked))
+                masked_forms, question = mask_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)
+                values = compute_values(encoder, self.ablated_sets, Request(question=question, words=masked_forms))
                 cases.cases.append((values.argmax(axis=1) == question.piece).astype(float))
                 cases.units.append((sentence.document, number))
                 cases.counts[sentence.forms[word].lower(),] += 1
@@ -65,8 +65,8 @@ def measure_without_heads(
     """Measure the accuracy at masked pronouns of newly sampled sentences, with different heads off.
 
     Returns a row, with the columns COLUMNS, for all heads on, for each head off, and for each whole layer off. The
-    baseline is the most frequent pronoun; it is NaN when there is no case. ``folder`` is where answers are saved, and
-    from which a stopped call continues.
+    baseline is the most frequent pronoun; it is NaN when there is no case. Answers are saved in ``folder``, so that a
+    stopped call can resume.
     """
     import pandas as pd
 

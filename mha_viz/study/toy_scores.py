@@ -84,8 +84,8 @@ def _score_previous_token(corpus: Corpus, trained: PassSums, encoder: Encoder) -
     sums, column = trained.patterns, OFFSETS.index(-1)
     n = int(sums["maxima_rows"][column])
     word_numbers = [encoder.read_words(sentence.forms).words for sentence in corpus.sentences]
-    widths = [sum(word is not None for word in words) for words in word_numbers]
-    return n, sums["maxima"][:, column], _divide(sum((m - 1) / m for m in widths), n)  # m - 1 rows of m columns each
+    lengths = [sum(word is not None for word in words) for words in word_numbers]  # in ordinary tokens
+    return n, sums["maxima"][:, column], _divide(sum((m - 1) / m for m in lengths), n)  # m - 1 rows of m columns each
 
 
 def _score_verb_subject(corpus: Corpus, relations: Relations, trained: PassSums) -> tuple[int, np.ndarray, float]:

@@ -75,7 +75,7 @@ def ablate_roles(
         means: another corpus to compute means over or draw sentences from, in place of this one.
         recipes: as for :func:`mha_viz.ablate`.
         device: as for :func:`mha_viz.load`, where the model is loaded.
-        resume: a folder for the cases, from which a call that was stopped continues.
+        resume: a folder that stores the cases, so that a stopped call can resume.
         progress: True for a bar, or a function that is called with the completed fraction, 0 to 1.
         client: as for :func:`mha_viz.corpus_ablation_effects`.
 

@@ -53,9 +53,10 @@ def explain_corpus_scores(
         corpus: as for :func:`mha_viz.profile`.
         model: as for :func:`mha_viz.profile`.
         most: the maximum number of sentences to read: of N, every ⌈N / most⌉-th.
-        resume: a folder for intermediate sums, from which a stopped measurement continues.
+        resume: a folder for intermediate sums, so that a stopped measurement can resume.
         device: as for :func:`mha_viz.load`, where ``model`` is a name.
-        progress: True for a bar, or a function that is called as the work goes on.
+        progress: True for a bar, or a function that is called with the progress, in tokens or, with ``client``, in
+            sentences.
         cancelled: returns True to stop the measurement in this process.
         client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
@@ -101,7 +102,7 @@ def explain_on_cluster(
 
 
 class ScoreSums(NamedTuple):
-    """The sums of score variances over every ``step``-th sentence, by the units of resampling ``units``."""
+    """The sums of score variances over every ``step``-th sentence, for each of the ``units`` of resampling."""
 
     step: int
     units: ResamplingUnits

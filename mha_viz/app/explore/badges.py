@@ -25,7 +25,7 @@ from mha_viz.analysis.bundled_data import (
 )
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import find_pointers, list_arcs
-from mha_viz.analysis.unusual_heads import LINKING_ROLES, Unusual, find_active, find_unusual
+from mha_viz.analysis.unusual_heads import LINKING_ROLES, UnusualFinding, find_active, find_unusual_heads
 from mha_viz.app.explore.gold import select_word_weights
 from mha_viz.app.service.caches import cache_results, get_model_service
 from mha_viz.app.service.reader import verbs
@@ -74,7 +74,7 @@ def encode_badges(page: PageReading, view_fields: Mapping[str, Any]) -> bytes:
         roles = _make_role_badges(attention, dict(zip(summary.roles, activity, strict=True)), gold) if activity else []
         role_fields = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
         encoded_findings = _encode_findings(
-            attention, find_unusual(attention, summary.roles, activity, summary.habits, hides_answer)
+            attention, find_unusual_heads(attention, summary.roles, activity, summary.habits, hides_answer)
         )
         recipes = encode_recipes(attention, full_heads, gold)
         return json.dumps({**role_fields, "unusual": encoded_findings, "recipes": recipes}).encode()
@@ -125,7 +125,7 @@ def _encode_turn(attention: Attention, target: str, explanation: str) -> dict[st
     return {"head": attention.place(Head.parse(head)), "pin": pin, "says": explanation}
 
 
-def _encode_findings(attention: Attention, findings: Iterable[Unusual]) -> list[dict[str, Any]]:
+def _encode_findings(attention: Attention, findings: Iterable[UnusualFinding]) -> list[dict[str, Any]]:
     """Return findings about this text for the browser, in words."""
     return [
         {

@@ -34,7 +34,7 @@ def _parse_parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] 
     parts = {part: _PARAMETERS.fullmatch(part) for part in (run or "").split("_and_")}
     return {
         part: (match[1], match[2])
-        if match and match[1] in EXPERIMENTS[experiment].asks and (match[1] == "weight" or "." not in match[2])
+        if match and match[1] in EXPERIMENTS[experiment].setting_names and (match[1] == "weight" or "." not in match[2])
         else None
         for part, match in parts.items()
     }
@@ -43,7 +43,9 @@ def _parse_parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] 
 def write_settings(settings: Settings) -> str | None:
     """Return the value of the parameter ``run``: the settings that differ from the default; None if none does."""
     experiment = EXPERIMENTS[settings.experiment]
-    changed_names = [name for name in experiment.asks if getattr(settings, name) != getattr(experiment.default, name)]
+    changed_names = [
+        name for name in experiment.setting_names if getattr(settings, name) != getattr(experiment.default, name)
+    ]
     return "_and_".join(f"{name}-{_format_number(getattr(settings, name))}" for name in changed_names) or None
 
 

@@ -68,7 +68,7 @@ def _show_experiment(name: str, next_scene: NextScene | None) -> None:
     experiment = EXPERIMENTS[name]
     linked_settings = read_settings(name, address.get_parameters().get("run"))
     report_ignored([f"run={part[:20]}" for part in list_unread_parts(name, address.get_parameters().get("run"))])
-    stage.show_question(experiment.short, experiment.question)
+    stage.show_question(experiment.menu_name, experiment.question)
     guess = stage.ask_guess(name, experiment.prediction, experiment.options)
     if stage.has_numbers():
         settings.show_settings(name, linked_settings)
@@ -78,7 +78,7 @@ def _show_experiment(name: str, next_scene: NextScene | None) -> None:
 
 
 SCENES: Mapping[str, Scene] = MappingProxyType(
-    {name: Scene(experiment.short, _show_experiment) for name, experiment in EXPERIMENTS.items()}
+    {name: Scene(experiment.menu_name, _show_experiment) for name, experiment in EXPERIMENTS.items()}
     | {name: Scene(toy.title, learning.show_toy) for name, toy in learning.TOYS.items()}
     | {small_tasks.SCENE: Scene("Small tasks", small_tasks.show_small_tasks)}
 )
@@ -92,7 +92,7 @@ def _load_linked_result(linked_settings: Settings) -> Result | None:
         if linked_result is not None:
             return linked_result
         is_waiting = trainings.find_running(linked_settings) is not None
-        if linked_settings != default and not is_waiting and not lab.find_faults(linked_settings):
+        if linked_settings != default and not is_waiting and not lab.find_setting_errors(linked_settings):
             show_remark(
                 f"This server has not run {result.describe_settings(linked_settings)}. The saved default run is "
                 "shown below; press Run to train this one."

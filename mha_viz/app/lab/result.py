@@ -55,7 +55,8 @@ def describe_settings(settings: Settings) -> str:
     """Return the settings that an experiment uses, for a sentence."""
     names = {"heads": "h", "weight": "λ"}
     parts = [
-        f"{names.get(name, name)} = {getattr(settings, name):,g}" for name in EXPERIMENTS[settings.experiment].asks
+        f"{names.get(name, name)} = {getattr(settings, name):,g}"
+        for name in EXPERIMENTS[settings.experiment].setting_names
     ]
     return ", ".join(parts)
 
@@ -234,7 +235,7 @@ def _record_two_rows(result: Result, lower_result: Result, theme: Theme) -> Mapp
     assert second.strip
     rows = [
         RecordedRow(
-            EXPERIMENTS[row_result.settings.experiment].short,
+            EXPERIMENTS[row_result.settings.experiment].menu_name,
             [percent(accuracy) for accuracy in row_result.runs[0].accuracy.mean(axis=1)],
             is_dashed=row_result is result,
         )

@@ -22,7 +22,7 @@ def list_other_seeds(result: Result) -> list[Settings]:
 
     Empty if the experiment has no seed, or while numbers are hidden.
     """
-    has_seeds = "seed" in EXPERIMENTS[result.settings.experiment].asks
+    has_seeds = "seed" in EXPERIMENTS[result.settings.experiment].setting_names
     count = int(read_option(PARAMETER, ("0", *SEED_CHOICES) if has_seeds else (), ".+") or 0)
     return _list_next_seeds(result, count if stage.has_numbers() else 0)
 
@@ -60,7 +60,7 @@ def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Res
 
 def choose_seeds(result: Result, seeds: list[Settings]) -> None:
     """Show the control for the number of seeds; start training the first seed that has no result yet."""
-    if "seed" not in EXPERIMENTS[result.settings.experiment].asks:
+    if "seed" not in EXPERIMENTS[result.settings.experiment].setting_names:
         return
 
     def change(count: str) -> UrlChanges:

@@ -38,15 +38,16 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
     with st.container(border=True, key="lab_settings"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             values: dict[str, Any] = {
-                name: _show_control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].asks
+                name: _show_control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].setting_names
             }
-            faults = lab.find_faults(replace(EXPERIMENTS[experiment].default, **values))
+            faults = lab.find_setting_errors(replace(EXPERIMENTS[experiment].default, **values))
             if running_training is None:
                 st.button(
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
                     args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
                 )  # fmt: skip
-        linked_faults = lab.find_faults(linked_settings)  # the link may hold sizes that the controls do not offer
+        # The link may hold sizes that the controls do not offer.
+        linked_faults = lab.find_setting_errors(linked_settings)
         size_faults = {name: linked_faults[name] for name in linked_faults if name in ("heads", "d_model")}
         for error in (size_faults | faults).values():
             show_error(error)
@@ -63,7 +64,7 @@ def _list_choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[in
     """
     choices: dict[SettingName, Sequence[int]] = {"d_model": WIDTHS}
     width = _set_nearest("d_model", linked_settings, WIDTHS)
-    if "heads" in EXPERIMENTS[linked_settings.experiment].asks:
+    if "heads" in EXPERIMENTS[linked_settings.experiment].setting_names:
         choices["heads"] = list_divisors(width, 2, MAX_HEADS)
         _set_nearest("heads", linked_settings, choices["heads"])
     return choices
@@ -125,7 +126,9 @@ def _make_key(name: SettingName, linked_settings: Settings) -> str:
 def _start(linked_settings: Settings) -> None:
     """Run the entered settings unless their result exists, and write them into the URL."""
     experiment = linked_settings.experiment
-    values = {name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
+    values = {
+        name: st.session_state[_make_key(name, linked_settings)] for name in EXPERIMENTS[experiment].setting_names
+    }
     # Round the values as a link does.
     settings = read_settings(experiment, write_settings(replace(EXPERIMENTS[experiment].default, **values)))
     try:

@@ -408,7 +408,7 @@ def _describe_uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
 
 
 def _list_shares(finding: Finding) -> tuple[float, ...]:
-    other_score = finding.elsewhere or OtherCorpusScore("", math.nan)
+    other_score = finding.other_score or OtherCorpusScore("", math.nan)
     choice = finding.comparison.choice, finding.comparison.nearest
     rules = finding.baseline, finding.upos, other_score.upos, *choice, finding.untrained
     return finding.score, finding.low, finding.high, other_score.score, *rules

@@ -107,7 +107,7 @@ def _make_answer(name: str) -> StageAnswer:
     if name in EXPERIMENTS:
         experiment = EXPERIMENTS[name]
         parameters = {**dict.fromkeys(SCENE_PARAMETERS), "experiment": name}
-        return StageAnswer(experiment.short, experiment.question, "why heads differ", parameters)
+        return StageAnswer(experiment.menu_name, experiment.question, "why heads differ", parameters)
     return _list_stages()[name]
 
 

@@ -134,7 +134,7 @@ def _recipe_lines(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]
 
 def colour_strength(finding: Finding) -> float:
     """Return the strength of a role's colour, from 0 to 1: the larger its gain over the simple rules, the stronger."""
-    if finding.is_matched:
+    if finding.is_matched_by_rule:
         return MIN_STRENGTH
     return MIN_STRENGTH + (1 - MIN_STRENGTH) * min(1.0, max(0.0, finding.gain))
 

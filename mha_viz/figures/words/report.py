@@ -282,12 +282,12 @@ def _helped_to_choose(replication: Replication, other: Profile) -> bool:
     It is recognised by its name or, if the file was named differently, by the number of its correct cases.
     """
     finding, role_score, _ = replication
-    if finding.status != ESTABLISHED or finding.elsewhere is None:
+    if finding.status != ESTABLISHED or finding.other_score is None:
         return finding.status == ESTABLISHED and other.corpus in finding.corpora
     is_same = (
         role_score is not None
         and role_score.n > 0
-        and round(role_score.n * (role_score.score - finding.elsewhere.score), 4) == 0
+        and round(role_score.n * (role_score.score - finding.other_score.score), 4) == 0
     )
     return other.corpus in finding.corpora or is_same
 

@@ -18,7 +18,7 @@ from mha_viz.analysis.findings import (
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.needs import PairResults
 from mha_viz.analysis.replication import Replication, RoleScore
-from mha_viz.analysis.roles import CASES, ESTABLISHED
+from mha_viz.analysis.roles import ESTABLISHED, MIN_CASES
 from mha_viz.figures.layout.caption import format_head
 from mha_viz.figures.words.glosses import describe_rule
 from mha_viz.figures.words.need_words import MIN_Q, name_kinds
@@ -113,7 +113,7 @@ def build_cells(subject: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     head_cells = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     score_cells = (f.n, "" if f.documents is None else f.documents, name_measure(f), f.score, f.low, f.high)
     baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.comparison, f.untrained)
-    other = f.elsewhere or OtherCorpusScore("", math.nan)
+    other = f.other_score or OtherCorpusScore("", math.nan)
     other_corpora = CORPUS_SEPARATOR.join(_list_other_corpora(f))
     others = (other_corpora, other.score, other.upos, other.upos_rule, *other.comparison)
     pairs = zip(subject.third_corpora, role.outcomes, strict=True)
@@ -140,10 +140,10 @@ def _shorten_outcome(replication: Replication) -> str:
 
 
 def _list_other_corpora(finding: Finding) -> tuple[str, ...]:
-    """Return the other corpora that establish a role: the corpus of ``elsewhere``, not the profile's own."""
+    """Return the other corpora that establish a role: the corpus of ``other_score``, not the profile's own."""
     if finding.status != ESTABLISHED:
         return ()
-    return (finding.elsewhere.corpus,) if finding.elsewhere else ()
+    return (finding.other_score.corpus,) if finding.other_score else ()
 
 
 def has_few_documents(finding: Finding) -> bool:
@@ -177,7 +177,7 @@ def _format_rule(finding: Finding) -> str:
     """Return "below: nearest noun or name to the right 69.3%; there nearest noun to the right 74.2%"."""
     if not finding.state:
         return NO_VALUE
-    rule, other = describe_rule(finding.upos_rule), finding.elsewhere
+    rule, other = describe_rule(finding.upos_rule), finding.other_score
     elsewhere = ""
     if other and other.upos_rule:
         name = "" if other.upos_rule == finding.upos_rule else f"{describe_rule(other.upos_rule)} "
@@ -188,7 +188,7 @@ def _format_rule(finding: Finding) -> str:
 def _format_choice(finding: Finding) -> str:
     """Return "88.3%, nearest 85.8%"; a dash if there are few cases."""
     comparison = finding.comparison
-    has_enough = comparison.choice_n >= CASES  # NaN where no choice was measured
+    has_enough = comparison.choice_n >= MIN_CASES  # NaN where no choice was measured
     return f"{percent(comparison.choice)}, nearest {percent(comparison.nearest)}" if has_enough else NO_VALUE
 
 
@@ -260,7 +260,7 @@ def _third_column(number: int, corpus: str) -> PrintedColumn:
 
 def _format_established(finding: Finding) -> str:
     """Return the other corpus and its score: "UD English GUM dev: 68.5%"."""
-    other = finding.elsewhere
+    other = finding.other_score
     return NO_VALUE if other is None else f"{other.corpus}: {percent(other.score)}"
 
 

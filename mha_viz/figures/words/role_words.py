@@ -11,7 +11,7 @@ from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, STATES, Finding, Oth
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.metrics import BOTH
 from mha_viz.analysis.repeats import CORPUS, MEASURES
-from mha_viz.analysis.roles import CASES, ESTABLISHED, SUGGESTED
+from mha_viz.analysis.roles import ESTABLISHED, MIN_CASES, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.words.glosses import (
     describe_link,
@@ -188,8 +188,8 @@ def compare_elsewhere(finding: Finding, digits: int = 0) -> str:
 
     The result is "" unless the numbers of the first corpus alone would contradict the state of the role.
     """
-    other, is_matched_here = finding.elsewhere, round(finding.score, 2) < round(find_best_baseline(finding)[1], 2)
-    if not finding.state or finding.is_matched == is_matched_here or not other:
+    other, is_matched_here = finding.other_score, round(finding.score, 2) < round(find_best_baseline(finding)[1], 2)
+    if not finding.state or finding.is_matched_by_rule == is_matched_here or not other:
         return ""
     sign = "<" if other.score < other.upos else "≥"
     return f" ({_shorten_corpus(other.corpus)} {percent(other.score, digits)} {sign} {percent(other.upos, digits)})"
@@ -201,7 +201,7 @@ def _is_repeated(finding: Finding, previous: Finding | None) -> bool:
 
 def _score_elsewhere(finding: Finding, score: Callable[[OtherCorpusScore], float]) -> str:
     """Return a score on the other corpus: " (GUM 74%)"."""
-    other = finding.elsewhere
+    other = finding.other_score
     return (
         f" ({_shorten_corpus(other.corpus)} {percent(score(other), 0)})"
         if other and not math.isnan(score(other))
@@ -219,7 +219,7 @@ def compare_with_rule(finding: Finding, digits: int = 0, with_knowledge: bool = 
     """
     if not finding.state:
         return ""
-    rule_text, other, comparison = describe_rule(finding.upos_rule), finding.elsewhere, finding.comparison
+    rule_text, other, comparison = describe_rule(finding.upos_rule), finding.other_score, finding.comparison
     other_text = ""
     if other and other.upos_rule:
         rule, score = describe_rule(other.upos_rule), percent(other.upos, digits)
@@ -231,7 +231,7 @@ def compare_with_rule(finding: Finding, digits: int = 0, with_knowledge: bool = 
         )
     sentences = [f"The {rule_text}: {percent(finding.upos, digits)}{other_text}."]
     sentences += [RULE_KNOWLEDGE[finding.role]] if with_knowledge else []
-    if comparison.choice_n >= CASES:
+    if comparison.choice_n >= MIN_CASES:
         choice, nearest = percent(comparison.choice, digits), percent(comparison.nearest, digits)
         sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
     return " ".join(sentences)

@@ -98,7 +98,7 @@ class ClusterRun:
         part_tasks = self._cluster.make_tasks(self._encoder, parts, measure)
         reporter = ProgressReporter(sum(map(measure.count_sentences, parts)))
         for arrival in self._cluster.iter_arrivals(run_part_task, [(task,) for task in part_tasks]):
-            for cases in arrival.results:  # in the order of the corpus: none, or those of several calls
+            for cases in arrival.results:  # in the order of the corpus; may be empty or come from several calls
                 self.cases.add(cases)
                 self.cases = self._kind.reduce(self.cases)
             yield self._cluster.report(reporter, arrival.future, measure.count_sentences(parts[arrival.call_index]))

@@ -58,7 +58,7 @@ def connect(address: str = "", workers: int = 0, dashboard: bool = False) -> Ite
 
 @contextmanager
 def _connect(address: str, workers: int, dashboard: bool) -> Iterator[Client]:
-    """Connect as :func:`connect` does, whatever the environment."""
+    """Connect as :func:`connect` does, without changing the environment."""
     if address and not _ADDRESS.fullmatch(address):
         raise SettingError(f"{quote(address)} is not the address of a scheduler.", "Write it as tcp://HOST:PORT.")
     for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.scheduler"):
@@ -184,7 +184,7 @@ def _get_config() -> Any:
 
 
 def check_client(client: Any) -> None:
-    """Raise ClusterError unless this is a connected client whose scheduler has a worker or gets one in a minute."""
+    """Raise ClusterError unless this is a connected client whose scheduler has a worker or gets one within a minute."""
     distributed = import_distributed()
     if not isinstance(client, distributed.Client):
         raise ClusterError(f"{shorten_value(client, 60)!r} is not a Dask client.", "Give a distributed.Client.")

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 SUMS_FOLDER = ".parts"  # the folder of sums, next to the tables
-MERGE_SIZE = 8  # how many sums are merged in one task
-TASKS_PER_THREAD = 2  # how many tasks per thread are submitted at a time
+MERGE_SIZE = 8  # number of sums that are merged in one task
+TASKS_PER_THREAD = 2  # maximum number of submitted tasks per thread
 RATE_SECONDS = 60  # the rate is averaged over this time
 
 
@@ -308,7 +308,7 @@ class ProgressReporter:
         self._recent = deque([(time.monotonic(), 0)])  # (time, sentences done by then)
 
     def add(self, worker: str, sentences: int, lost: int) -> Progress:
-        """Record that a worker has measured this many more sentences, and that ``lost`` workers were lost so far.
+        """Record that a worker measured ``sentences`` more, and that ``lost`` workers have been lost so far.
 
         Returns the progress.
         """

@@ -22,7 +22,7 @@ from mha_viz.errors import CorpusError
 UNKNOWN_DOCUMENT = "\0"  # placeholder for the name of a document that began in an earlier shard
 
 
-Spans = tuple[tuple[str, int], ...]  # a document's name, and its count of consecutive sentences
+Spans = tuple[tuple[str, int], ...]  # (name of a document, number of its consecutive sentences)
 
 
 class Survey(NamedTuple):

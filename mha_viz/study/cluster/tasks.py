@@ -123,9 +123,9 @@ class PartSums(NamedTuple):
         return sums.read(path, key)
 
 
-def digest_values(parts: Sequence[object]) -> str:
+def digest_values(values: Sequence[object]) -> str:
     """Return the SHA-256 of JSON values."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
 
 def read_excerpts(part: Part, spans: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:

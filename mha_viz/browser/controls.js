@@ -146,23 +146,23 @@ export function makeDrawingMenu(label, ...settings) {
   return menu;
 }
 
-// Label the menu *Drawing* with the settings that differ from the `usual` ones, and the additional drawings `more`.
-/** @type {(view: Settings, usual: Record<string, string>, drawing: Drawing, more?: string[]) => string} */
-export function describeChanges(view, usual, drawing, more = []) {
-  const names = /** @type {Setting[]} */ (Object.keys(usual)).filter((name) => name in view);
+// Label the menu *Drawing* with the settings that differ from the `defaults`, and the additional drawings `more`.
+/** @type {(view: Settings, defaults: Record<string, string>, drawing: Drawing, more?: string[]) => string} */
+export function describeChanges(view, defaults, drawing, more = []) {
+  const names = /** @type {Setting[]} */ (Object.keys(defaults)).filter((name) => name in view);
   const changed = names.flatMap((name) => {
     const value = view[name] ?? "";
-    return value === usual[name] ? [] : [describeValue(name, value, drawing)];
+    return value === defaults[name] ? [] : [describeValue(name, value, drawing)];
   });
   return ["Drawing", [...changed, ...more].join(", ")].filter(Boolean).join(": ");
 }
 
-// If the initial settings differ from the `usual` ones, say in one line what is left out, with a button that shows all
+// If the initial settings differ from the `defaults`, say in one line what is left out, with a button that shows all
 // or goes back. Hide the line as soon as anything else is chosen.
-/** @type {(line: HTMLElement, initial: Record<string, string>, usual: Record<string, string>, view: Settings,
+/** @type {(line: HTMLElement, initial: Record<string, string>, defaults: Record<string, string>, view: Settings,
  *   change: (settings: Record<string, string>) => void, words: string[]) => void} */
-export function showInitialSettings(line, initial, usual, view, change, [note, backLabel]) {
-  const names = Object.keys(initial).filter((name) => initial[name] !== usual[name]);
+export function showInitialSettings(line, initial, defaults, view, change, [note, backLabel]) {
+  const names = Object.keys(initial).filter((name) => initial[name] !== defaults[name]);
   /** @type {(settings: Record<string, string>) => boolean} */
   const matches = (settings) => names.every((name) => view[/** @type {Setting} */ (name)] === settings[name]);
   /** @type {(settings: Record<string, string>, words: string) => HTMLElement} */
@@ -170,10 +170,10 @@ export function showInitialSettings(line, initial, usual, view, change, [note, b
     const onclick = () => change(Object.fromEntries(names.map((name) => [name, settings[name]])));
     return make("button", { type: "button", class: "quiet", onclick }, words);
   };
-  line.hidden = !names.length || !(matches(initial) || matches(usual));
+  line.hidden = !names.length || !(matches(initial) || matches(defaults));
   line.replaceChildren(
     ...(matches(initial)
-      ? [note, makeButton(usual, "Show all weights")]
+      ? [note, makeButton(defaults, "Show all weights")]
       : ["All weights of this long text are shown; for links, hover over a word.", makeButton(initial, backLabel)]),
   );
 }

@@ -33,8 +33,8 @@ export function isDark(element) {
 export const getResolution = (canvas) => (window.devicePixelRatio || 1) * (canvas.currentCSSZoom || 1);
 
 // Return the colours of positive and of negative numbers.
-/** @type {(look: Look) => { colour: string, below: string }} */
-export const getSignColours = ({ signed }) => ({ colour: signed[signed.length - 2], below: signed[1] });
+/** @type {(look: Look) => { colour: string, negativeColour: string }} */
+export const getSignColours = ({ signed }) => ({ colour: signed[signed.length - 2], negativeColour: signed[1] });
 
 // Fit a canvas to CSS pixels at the screen's resolution; return its cleared context, in CSS pixels.
 /** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
@@ -161,10 +161,10 @@ export function writeText(context, text, x, y, width, align, lineHeight = 0) {
   context.textAlign = align;
   context.textBaseline = "middle";
   const typed = getTypedPart(text);
-  /** @type {(words: string, height: number) => number} */
-  const writeLine = (words, height) => {
+  /** @type {(words: string, lineY: number) => number} */
+  const writeLine = (words, lineY) => {
     const cut = cutText(context, words, width);
-    context.fillText(`\u2068${cut}\u2069`, x, height);
+    context.fillText(`\u2068${cut}\u2069`, x, lineY);
     return measureWidth(context, cut);
   };
   if (typed === text || lineHeight < TWO_LINES) return writeLine(text, y);
@@ -205,5 +205,5 @@ function measureWidths(texts, font) {
   const letters = new Map(Array.from(new Set(texts.join("")), (letter) => [letter, width(letter)]));
   const sums = texts.map((text) => Array.from(text).reduce((sum, letter) => sum + (letters.get(letter) ?? 0), 0));
   const order = Array.from(texts.keys()).sort((a, b) => sums[b] - sums[a]);
-  return order.slice(0, MAX_MEASURED).map((at) => width(texts[at]));
+  return order.slice(0, MAX_MEASURED).map((i) => width(texts[i]));
 }

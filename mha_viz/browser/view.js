@@ -1,8 +1,8 @@
 // The settings of a drawing, from a table that Python reads too: values, defaults, and how the address represents them.
-import ROWS from "../view/view.json" with { type: "json" };
+import TABLE from "../view/view.json" with { type: "json" };
 
-/** @typedef {"head" | "on" | "pin" | "link" | "roles" | "arrows" | "diff" | "at"} WithoutControl */
-/** @typedef {Exclude<keyof typeof ROWS.settings, WithoutControl>} Setting */
+/** @typedef {"head" | "on" | "pin" | "link" | "roles" | "arrows" | "diff" | "at"} SettingWithoutControl */
+/** @typedef {Exclude<keyof typeof TABLE.settings, SettingWithoutControl>} Setting */
 
 /**
  * The settings of a picture that have a control, with values as in the page's address.
@@ -23,21 +23,21 @@ import ROWS from "../view/view.json" with { type: "json" };
  * @property {string} [pattern]
  * @property {string} [first]
  * @property {number[]} [range]
- * @property {string} [changed]
- * @property {string[]} [not_in]
+ * @property {string} [changed] its description in the label of the menu; {} is its number
+ * @property {string[]} [not_in] drawings that do not accept it
  */
 
 /**
- * @typedef {object} Row
+ * @typedef {object} SettingRow
  * @property {string} [values]
  * @property {string} [default]
- * @property {string} [long]
- * @property {string} [not_shares]
+ * @property {string} [long] the default for long texts
+ * @property {string} [not_shares] the default for numbers that are not shares
  * @property {Record<string, Choice> | string} [choices] or the quantities
  * @property {string} [label]
  * @property {Record<string, string>} [labels] by drawing
- * @property {string} [control]
- * @property {string} [changed]
+ * @property {string} [control] the kind of control, if there is one
+ * @property {string} [changed] the description of any value; {} is its label
  * @property {string[]} drawings
  */
 
@@ -47,10 +47,10 @@ import ROWS from "../view/view.json" with { type: "json" };
  * @typedef {{ quantity?: string, signed?: boolean }} Kind
  */
 
-/** @type {Record<string, Row>} */
-const SETTINGS = ROWS.settings;
+/** @type {Record<string, SettingRow>} */
+const SETTINGS = TABLE.settings;
 /** @type {Record<string, { label: string, numbers: string, of_layers?: boolean }>} */
-const QUANTITIES = ROWS.quantities;
+const QUANTITIES = TABLE.quantities;
 
 /** @type {(kind: Kind) => boolean} */
 export const isShare = ({ quantity }) => QUANTITIES[quantity ?? "weight"].numbers === "shares";
@@ -115,7 +115,7 @@ export function describeValue(name, value, drawing) {
 
 // Readings with more tokens than this begin with the settings for long texts, unless the address states others.
 /** @type {number} */
-export const LONG_TOKENS = ROWS.long.tokens;
+export const LONG_TOKENS = TABLE.long.tokens;
 
 // Return the initial settings of a drawing for readings of these kinds, some of which may be long. Numbers that are not
 // shares of 1 have no common scale. Settings for long texts that the drawing does not accept are ignored.
@@ -123,10 +123,10 @@ export const LONG_TOKENS = ROWS.long.tokens;
 export function getDefaults(drawing, kinds = [], isLong = false) {
   const defaults = /** @type {Record<string, string>} */ ({});
   for (const { name } of listControls(drawing)) {
-    const { default: usual = "", long, not_shares: other } = SETTINGS[name];
+    const { default: defaultValue = "", long, not_shares: notSharesValue } = SETTINGS[name];
     const longTextValue =
-      isLong && long ? [long, other].find((value) => value && isAccepted(name, value, drawing)) : undefined;
-    defaults[name] = longTextValue ?? (other && !kinds.every(isShare) ? other : usual);
+      isLong && long ? [long, notSharesValue].find((value) => value && isAccepted(name, value, drawing)) : undefined;
+    defaults[name] = longTextValue ?? (notSharesValue && !kinds.every(isShare) ? notSharesValue : defaultValue);
   }
   return defaults;
 }

@@ -153,14 +153,14 @@ export function makeTables(head, axes, reading, view) {
 /** @type {(tag: "td" | "th", text: string, scope?: string) => HTMLElement} */
 const makeCell = (tag, text, scope) => make(tag, scope ? { scope } : {}, isolateText(text));
 /** @type {(cells: HTMLElement[]) => HTMLElement} */
-const makeLine = (cells) => make("tr", {}, ...cells);
-/** @type {(caption: HTMLElement, top: HTMLElement[], body: HTMLElement[]) => HTMLElement} */
-const makeTable = (caption, top, body) =>
-  make("table", {}, caption, make("thead", {}, makeLine(top)), make("tbody", {}, ...body));
+const makeTableRow = (cells) => make("tr", {}, ...cells);
+/** @type {(caption: HTMLElement, header: HTMLElement[], body: HTMLElement[]) => HTMLElement} */
+const makeTable = (caption, header, body) =>
+  make("table", {}, caption, make("thead", {}, makeTableRow(header)), make("tbody", {}, ...body));
 
 /** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement} */
 function makeWholeTable(caption, part, { rows, cols }) {
-  const top = [makeCell("td", ""), ...cols.map((unit) => makeCell("th", unit.text, "col"))];
+  const header = [makeCell("td", ""), ...cols.map((unit) => makeCell("th", unit.text, "col"))];
   /** @type {(unit: Unit, r: number) => HTMLElement[]} */
   const makeCells = (unit, r) => [
     makeCell("th", unit.text, "row"),
@@ -168,8 +168,8 @@ function makeWholeTable(caption, part, { rows, cols }) {
   ];
   return makeTable(
     caption,
-    top,
-    rows.map((unit, r) => makeLine(makeCells(unit, r))),
+    header,
+    rows.map((unit, r) => makeTableRow(makeCells(unit, r))),
   );
 }
 
@@ -184,13 +184,13 @@ function makeLargestTable(caption, part, { rows, cols }, numbers) {
   /** @type {(i: number) => HTMLElement[]} */
   const makeCells = (i) =>
     [rows[Math.floor(i / C)].text, cols[i % C].text, formatNumber(w[i], part)].map((text) => makeCell("td", text));
-  const top = ["from", "to", numbers].map((text) => makeCell("th", text, "col"));
+  const header = ["from", "to", numbers].map((text) => makeCell("th", text, "col"));
   const note = `The ${largest.length} largest of ${w.length} numbers.`;
   return [
     makeTable(
       caption,
-      top,
-      largest.map((i) => makeLine(makeCells(i))),
+      header,
+      largest.map((i) => makeTableRow(makeCells(i))),
     ),
     make("p", { class: "soft" }, note),
   ];

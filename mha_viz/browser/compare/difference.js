@@ -205,7 +205,7 @@ export function listenToDifference(stores, part) {
     const spot = findHeatmapSpot(part.map.layout, result.R, result.C, ...getPoint(part.map.canvas, event));
     return spot && { ...spot, at: getReferencePanel(stage) };
   };
-  const getWalk = () => {
+  const getKeyContext = () => {
     const reference = getReferencePanel(stage);
     const spot = mapSpot(stores, data.set.panels[reference].reading, stage.focused());
     const from = spot && !spot.missing ? /** @type {Spot} */ ({ at: reference, row: spot.row, col: spot.col }) : null;
@@ -215,7 +215,7 @@ export function listenToDifference(stores, part) {
   const onMove = () => {
     part.announcement.textContent = `${part.diffSays.textContent}. ${joinPanelTexts(data.set, part.panels)}`;
   };
-  stage.listenTo(part.map.canvas, findSpot, getWalk);
+  stage.listenTo(part.map.canvas, findSpot, getKeyContext);
 }
 
 /** @type {(stores: Stores, spot: Place | null) => Children} */

@@ -95,9 +95,9 @@ const chooseKind = (heads) => {
 export function drawScale({ data: { set, derived }, stage, look }, part) {
   const { as, scale } = stage.view;
   const isSigned = derived.heads.some((head) => head.part.signed);
-  const { colour, below } = isSigned ? getSignColours(look) : { colour: look.ink };
+  const { colour, negativeColour } = isSigned ? getSignColours(look) : { colour: look.ink };
   const colours = `linear-gradient(90deg, ${(isSigned ? look.signed : look.ramp).join()})`;
-  part.ramp.style.background = as === "links" ? makeLineRamp(colour, below) : colours;
+  part.ramp.style.background = as === "links" ? makeLineRamp(colour, negativeColour) : colours;
   const subject = set.panels.length > 1 ? "All panels share one scale" : "Scale";
   const fewText = derived.units
     .map((rows, i) => describeFewLinks({ rows, cols: derived.columns[i] }, stage.view.unit))
@@ -216,7 +216,7 @@ export function listenToPanel(stores, part, index) {
       : findHeatmapSpot(panel.layout, ...counts(), x, y);
     return spot && { at: index, ...spot };
   };
-  const getWalk = () => {
+  const getKeyContext = () => {
     const place = mapSpot(stores, reading, stage.focused());
     const from = place && !place.missing ? /** @type {Spot} */ ({ at: index, row: place.row, col: place.col }) : null;
     const [R, C] = counts();
@@ -227,7 +227,7 @@ export function listenToPanel(stores, part, index) {
     part.announcement.textContent = joinPanelTexts(data.set, part.panels);
     if (isLinks()) revealRow(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
   };
-  stage.listenTo(panel.canvas, findSpot, getWalk);
+  stage.listenTo(panel.canvas, findSpot, getKeyContext);
   panel.box.onscroll = () => linkScrolling(stores, part, index);
 }
 

@@ -2,7 +2,7 @@
 // happens only once per browser.
 import { prefersReducedMotion } from "../dom.js";
 import { encodeView } from "../geometry.js";
-import { rememberActing, hasActed } from "../memory.js";
+import { rememberUserAction, hasActed } from "../memory.js";
 import { formatMapName } from "../reading.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
@@ -71,7 +71,7 @@ export class FirstVisit {
   // The server reads it with the next action.
   #end = () => {
     hasUserActed = true;
-    rememberActing();
+    rememberUserAction();
     this.stop();
     const { stage, data } = this.#stores;
     if (!this.#initialView || stage.view.head === this.#initialView.head || stage.readAddress() !== "") return;

@@ -21,7 +21,7 @@ import { Chips } from "./roles.js";
 /** @import { HeatmapLayout, LinksLayout, Spot } from "../layouts.js" */
 /** @import { LinkScene, ShownHead } from "../links.js" */
 /** @import { Reading } from "../reading.js" */
-/** @import { Walk } from "../stage.js" */
+/** @import { KeyContext } from "../stage.js" */
 /** @import { Setting } from "../view.js" */
 /** @import { Stores } from "./explorer.js" */
 
@@ -257,9 +257,12 @@ export class HeadView {
   /** @type {(scene: LinkScene) => void} */
   #drawLineScale({ heads, rows, cols }) {
     const { data, stage, look } = this.#stores;
-    const [{ colour, below }, { scale, unit }] = [heads[0], stage.view];
+    const [{ colour, negativeColour }, { scale, unit }] = [heads[0], stage.view];
     const top = Math.max(...heads.map(({ part }) => part.max));
-    this.#lineRamp.style.background = makeLineRamp(heads.length > 1 && !below ? look.ink : colour, below);
+    this.#lineRamp.style.background = makeLineRamp(
+      heads.length > 1 && !negativeColour ? look.ink : colour,
+      negativeColour,
+    );
     const fewText = describeFewLinks({ rows, cols }, unit);
     const fewNote = fewText ? `; without a pinned word, ${fewText}` : "";
     const range = describeScale(chooseLinkScale(scale), top, data.reading);
@@ -337,8 +340,8 @@ export class HeadView {
       const { links } = this.#layouts;
       return links && findLinksSpot(links, ...counts(), x, y + this.#scroller.scrollTop);
     };
-    /** @type {(isHeatmap: boolean) => () => Walk} */
-    const getWalk = (isHeatmap) => () => {
+    /** @type {(isHeatmap: boolean) => () => KeyContext} */
+    const getKeyContext = (isHeatmap) => () => {
       const [R, C] = counts();
       return {
         from: stage.focused(),
@@ -349,8 +352,8 @@ export class HeadView {
         onMove: (spot) => this.#announceSpot(spot, isHeatmap),
       };
     };
-    stage.listenTo(this.#heat, findCell, getWalk(true));
-    stage.listenTo(this.#links, findToken, getWalk(false));
+    stage.listenTo(this.#heat, findCell, getKeyContext(true));
+    stage.listenTo(this.#links, findToken, getKeyContext(false));
     this.#scroller.onscroll = () => this.draw();
     const noteAction = () => {
       this.#hasActed = true;

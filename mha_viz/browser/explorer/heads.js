@@ -39,8 +39,8 @@ export function formatMeasure(reading, metric, head) {
 /** @type {(reading: Reading, look: Look, bar: HTMLElement, value: number, top: number) => HTMLElement} */
 export function drawBar(reading, look, bar, value, top) {
   bar.style.setProperty("--share", `${Math.min(100, (100 * Math.abs(value)) / (top || 1))}%`);
-  const { colour, below } = getSignColours(look);
-  if (reading.signed) bar.style.setProperty("--colour", value < 0 ? below : colour);
+  const { colour, negativeColour } = getSignColours(look);
+  if (reading.signed) bar.style.setProperty("--colour", value < 0 ? negativeColour : colour);
   return bar;
 }
 

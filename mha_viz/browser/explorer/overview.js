@@ -295,7 +295,7 @@ function isOutside(box, { clientX: x, clientY: y }) {
 
 const NAME_WIDTH = 44; // pixels for "L11H11"
 
-// Draw all heads and return the layout. `look` = {width, height, colours, muted, small}.
+// Draw all heads and return the layout. `look` = {width, height, colours, muted, smallFont}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
 export function drawGrid(canvas, reading, view, look) {
   const { layers, heads } = getGrid(reading);
@@ -338,7 +338,7 @@ function makeBlockGetter(reading, view) {
 /** @type {(context: CanvasRenderingContext2D, reading: Reading, layout: GridLayout, look: Look) => void} */
 function drawLabels(context, reading, layout, look) {
   context.fillStyle = look.muted;
-  context.font = look.small;
+  context.font = look.smallFont;
   context.textBaseline = "middle";
   context.textAlign = "center";
   const { layers, heads } = getGrid(reading);

@@ -18,7 +18,7 @@ const FILES = new Set(STORED.all.filter((name) => name !== PAGE).map(resolveAddr
 /** @type {() => Promise<Cache>} */
 const openStore = () => caches.open(CACHE);
 /** @type {Map<string, Promise<void>>} */
-const pendingWrites = new Map(); // pending writes, by address
+const pendingWrites = new Map(); // by address
 
 // Store a copy in the background. If there is no room, the page still works online.
 /** @type {(event: any, address: string, response: Response) => Response} */

@@ -2,7 +2,7 @@
 import { closeOnEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
-/** @import { Typed } from "../memory.js" */
+/** @import { TypedSentence } from "../memory.js" */
 
 /** @typedef {{ text: string, pair: string, look: string }} Example */
 
@@ -114,9 +114,9 @@ function makeHistory(p, on) {
 }
 
 // List the sentences typed earlier, with a button to forget them.
-/** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
+/** @type {(p: Parts, typed: TypedSentence[], open: (typed: TypedSentence) => void, clear: () => void) => void} */
 export function listHistory(p, typed, open, clear) {
-  /** @type {(sentence: Typed) => HTMLElement} */
+  /** @type {(sentence: TypedSentence) => HTMLElement} */
   const makeItem = (sentence) => makeExample({ ...sentence, look: "" }, () => open(sentence));
   const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear history"));
   p.past.replaceChildren(...typed.map(makeItem), forget);

@@ -16,7 +16,7 @@ import {
   showPair,
   showHistory,
 } from "./fields.js";
-/** @import { Typed } from "../memory.js" */
+/** @import { TypedSentence } from "../memory.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Arcs } from "./arched.js" */
 /** @import { Example, SentenceData } from "./fields.js" */
@@ -141,7 +141,7 @@ class Sentence {
     this.#part.examples.focus();
   }
 
-  /** @type {() => Typed} */
+  /** @type {() => TypedSentence} */
   #readTyped() {
     const { text, pair, pairRow } = this.#part;
     return { text: text.value, pair: pairRow.hidden ? "" : pair.value };
@@ -171,7 +171,7 @@ class Sentence {
   }
 
   // Read a sentence of the history as if it were typed again.
-  /** @type {(sentence: Typed) => void} */
+  /** @type {(sentence: TypedSentence) => void} */
   #reopen({ text, pair }) {
     const part = this.#part;
     [part.text.value, part.pair.value] = [text, pair];

@@ -14,7 +14,7 @@ import { LONG_TOKENS, getDefaults, getLastParameter, parseSettings, encodeSettin
 /** @typedef {{ query: number, key: number }} Link */
 
 /**
- * The view of the explorer: `on` are the open heads, `roles` and `arrows` whether these are shown.
+ * The view of the explorer: `head` is the open head, `on` are the heads drawn together.
  *
  * @typedef {Settings & { roles: boolean, arrows: boolean, head: number, on: number[], pin: Pin | null, link: Link |
  *   null }} ReadingView

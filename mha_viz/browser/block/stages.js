@@ -12,11 +12,12 @@ import { formatDecimal } from "../numerals.js";
  */
 
 /** @typedef {{ name: string, number: number, value: string }} Bar */
-/** @typedef {{ towards: string[], away: string[] }} Written */
+/** @typedef {{ towards: string[], away: string[] }} Written words that a vector makes more or less probable */
 /** @typedef {{ key: Written, share: string, whole: Written, head: string, is_embedding: boolean }} Words */
 
 /**
- * The numbers of all stages (app/inside/picture.py).
+ * The numbers of all stages (app/inside/picture.py). `moved`: the values times their shares, and their sum; `layer`: the
+ * shares of heads; `written`: the words that the head writes, or why there are none.
  *
  * @typedef {{
  *   names: string[],
@@ -33,8 +34,9 @@ import { formatDecimal } from "../numerals.js";
  * }} Picture
  */
 
+// Draw the closed form of a stage.
 /** @type {(stage: string, picture: Picture) => Children} */
-export function drawFace(stage, picture) {
+export function drawThumbnail(stage, picture) {
   const rows = ROWS[stage]?.(picture);
   if (rows) return rows.map((row) => drawCells(row, picture.signed));
   if (stage === "share") return [drawColumns(picture.shares.map(({ weight }) => weight))];
@@ -43,7 +45,7 @@ export function drawFace(stage, picture) {
   return words.slice(0, 4).map((word) => make("span", {}, isolateText(word)));
 }
 
-const MANY = 6; // bars; more of them stand in two columns
+const ONE_COLUMN_BARS = 6; // more bars than this stand in two columns
 
 /** @type {Record<string, (picture: Picture) => Row[]>} */
 const ROWS = {
@@ -53,6 +55,7 @@ const ROWS = {
   moved: ({ moved }) => moved,
 };
 
+// Draw the open form of a stage.
 /** @type {(stage: string, picture: Picture, send: Send) => Children} */
 export function drawDetail(stage, picture, send) {
   const rows = ROWS[stage]?.(picture).map((row) => drawRow(row, picture.signed)) ?? [];
@@ -137,7 +140,7 @@ function drawColumns(values) {
 /** @type {(bars: Bar[]) => HTMLElement} */
 function drawBars(bars) {
   const largest = Math.max(...bars.map(({ number }) => Math.abs(number)), 1e-9);
-  const many = bars.length > MANY ? " many" : "";
+  const many = bars.length > ONE_COLUMN_BARS ? " many" : "";
   return make("div", { class: `bars${many}` }, ...bars.map((bar) => drawBar(bar, largest)));
 }
 
@@ -163,7 +166,7 @@ function drawShares(shares, send) {
     bar.firstElementChild?.append(isolateText(name));
     return make("button", { type: "button", class: "key", onclick: () => send("key", token) }, ...bar.childNodes);
   });
-  return make("div", { class: `bars${bars.length > MANY ? " many" : ""}` }, ...bars);
+  return make("div", { class: `bars${bars.length > ONE_COLUMN_BARS ? " many" : ""}` }, ...bars);
 }
 
 /** @type {(title: Children, written: Written) => HTMLElement} */

@@ -38,7 +38,7 @@ const SHORT_TEXT = { maxRowHeight: 50, maxCell: 60 }; // maximum pixels of a row
 /** @type {(label: string) => HTMLCanvasElement} */
 export const makeFocusableCanvas = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
 /** @type {(left: string, ...right: Children) => HTMLElement} */
-const makeEnds = (left, ...right) =>
+const makeAxisNames = (left, ...right) =>
   make("div", { class: "ends soft" }, make("span", { title: "from" }, left), ...right);
 
 export class HeadView {
@@ -51,15 +51,15 @@ export class HeadView {
   #longTextNote = make("p", { class: "begun", hidden: true });
   note = make("p", { class: "note soft" });
   #links = makeFocusableCanvas("Token links");
-  #tall = make("div", { class: "tall" }, this.#links);
-  #scroller = make("div", { class: "scroller" }, this.#tall);
+  #linksSizer = make("div", { class: "tall" }, this.#links);
+  #scroller = make("div", { class: "scroller" }, this.#linksSizer);
   #shownRows = make("span");
   #lineRamp = make("i", { class: "ramp", "aria-hidden": true });
   #lineWords = make("span");
   #linksBox = make(
     "div",
     { class: "links" },
-    makeEnds("query", this.#shownRows, make("span", { title: "to" }, "key")),
+    makeAxisNames("query", this.#shownRows, make("span", { title: "to" }, "key")),
     this.#scroller,
     make("p", { class: "lines soft" }, this.#lineRamp, this.#lineWords),
   );
@@ -67,7 +67,7 @@ export class HeadView {
   #heatBox = make(
     "div",
     { class: "heat" },
-    makeEnds("query ↓", make("span", { title: "to" }, "key →")),
+    makeAxisNames("query ↓", make("span", { title: "to" }, "key →")),
     make("div", { class: "sheet" }, this.#heat),
   );
   #panels = make("div", { class: "panels", part: "drawings" }, this.#linksBox, this.#heatBox);
@@ -168,19 +168,24 @@ export class HeadView {
     this.#controls.set(stage.view, isPair(reading), !!data.recipes);
     this.#arrowsCheckbox.checked = stage.view.arrows;
     this.#arrowsLabel.hidden = this.#stores.isStandalone || !!data.ablation || isOfLayers(reading);
-    const [usual, first] = [getDefaults("explorer", [reading]), getDefaultView(reading)];
-    const quantity = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
-    const more = [
+    const [defaults, initialView] = [getDefaults("explorer", [reading]), getDefaultView(reading)];
+    const quantity = reading.quantity ?? defaults.shown; // weights, if the requested quantity could not be read
+    const extras = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
       ...(data.roles.byHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#arrowsLabel.hidden ? ["composition"] : []),
     ];
-    const side = isPair(reading) ? stage.view.side : first.side; // the pair may be gone
-    this.#menuLabel.textContent = describeChanges({ ...stage.view, shown: quantity, side }, first, "explorer", more);
+    const side = isPair(reading) ? stage.view.side : initialView.side; // the pair may be gone
+    this.#menuLabel.textContent = describeChanges(
+      { ...stage.view, shown: quantity, side },
+      initialView,
+      "explorer",
+      extras,
+    );
     showInitialSettings(
       this.#longTextNote,
-      first,
-      usual,
+      initialView,
+      defaults,
       stage.view,
       (settings) => stage.change(settings),
       LONG_TEXT_NOTE,
@@ -190,23 +195,23 @@ export class HeadView {
 
   draw() {
     const { data, stage, visible } = this.#stores;
-    const { axes, heads, opened } = visible;
+    const { axes, heads, openHead } = visible;
     const headCount = Math.min(stage.view.on.length, data.reading.together);
     this.#panels.classList.toggle("waiting", heads.length < headCount);
     const focus = stage.focused();
-    if (!opened) return this.#drawNothing();
-    this.#fade(opened.head);
-    this.#drawDrawings({ ...axes, heads, focus, quiet: data.quiet, view: stage.view }, opened);
-    this.#drawWords(focus, opened, axes);
+    if (!openHead) return this.#drawNothing();
+    this.#fade(openHead.head);
+    this.#drawPanels({ ...axes, heads, focus, quiet: data.quiet, view: stage.view }, openHead);
+    this.#drawWords(focus, openHead, axes);
   }
 
   // Cross-fade to another head or other units, if the drawings are small.
-  /** @type {(opened: number) => void} */
-  #fade(opened) {
+  /** @type {(head: number) => void} */
+  #fade(head) {
     const { data, stage } = this.#stores;
     const { key, n } = data.reading;
     const rows = serializeSettings(stage.view, "explorer", STRENGTH_SETTINGS);
-    const [previousScene, scene] = [this.#sceneKey, JSON.stringify([key, opened, stage.view.on, rows])];
+    const [previousScene, scene] = [this.#sceneKey, JSON.stringify([key, head, stage.view.on, rows])];
     this.#sceneKey = scene;
     if (previousScene === scene || JSON.parse(previousScene || "[]")[0] !== key || n > MAX_FADED) return;
     for (const canvas of [this.#links, this.#heat]) fadeOut(canvas, this.#panels);
@@ -214,7 +219,7 @@ export class HeadView {
 
   drawTable() {
     const { data, visible, stage } = this.#stores;
-    const head = this.#table.open && visible.opened;
+    const head = this.#table.open && visible.openHead;
     if (head) this.#tableBox.replaceChildren(...makeTables(head, visible.axes, data.reading, stage.view));
   }
 
@@ -227,11 +232,11 @@ export class HeadView {
   }
 
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
-  #drawDrawings(scene, head) {
+  #drawPanels(scene, head) {
     const { look, isStandalone } = this.#stores;
     const available = window.innerHeight - (isStandalone ? 320 : 480); // minus the usual height of the rest of the page
-    const shape = scene.cols.length / Math.max(1, scene.rows.length);
-    if (isStandalone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
+    const aspectRatio = scene.cols.length / Math.max(1, scene.rows.length);
+    if (isStandalone) document.body.style.setProperty("--columns-per-row", `${aspectRatio}`); // for the width of a map alone
     const usualHeight = Math.max(380, isStandalone ? available : Math.min(640, available));
     const height = look.minLabelSize ? this.#heatBox.clientHeight : usualHeight; // set by CSS in class mode
     this.#linksBox.hidden = !this.#showsLinks;
@@ -241,7 +246,7 @@ export class HeadView {
     this.#scroller.style.maxHeight = `${height}px`;
     this.#heatBox.style.maxHeight = look.minLabelSize ? "" : `${height + 60}px`;
     const links = width ? drawLinks(this.#links, scene, { ...look, ...SHORT_TEXT, width, height }, scroll) : null;
-    this.#tall.style.height = `${links?.height ?? 0}px`;
+    this.#linksSizer.style.height = `${links?.height ?? 0}px`;
     const heat = drawHeatmap(
       this.#heat,
       { ...scene, head, marked: this.#getMarkedCells() },
@@ -282,10 +287,10 @@ export class HeadView {
     const { reading, quiet } = data;
     this.#readout.replaceChildren(...describeFocus(head, axes, focus, stage.view.unit, quiet, !data.ablation));
     const labelNote = describeLabelStep(this.#layouts.heat?.cell, this.#stores.look.minLabelSize);
-    const more =
+    const labelText =
       labelNote &&
       ` In the heatmap, ${labelNote[0].toLowerCase()}${labelNote.slice(1, -1)}; hover over a cell to read its words.`;
-    this.note.textContent = describeHidden(head, axes, focus, stage.view, reading) + more;
+    this.note.textContent = describeHidden(head, axes, focus, stage.view, reading) + labelText;
     const name = formatMapName(reading, head.head);
     const keys = "Arrow keys move, Enter pins, Escape unpins.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);

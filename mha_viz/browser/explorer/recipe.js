@@ -4,7 +4,11 @@ import { formatDecimal } from "../numerals.js";
 /** @import { Axes } from "../geometry.js" */
 /** @import { Children } from "../dom.js" */
 
-/** @typedef {{ name: string, says: string, kind: string, needs: string, cells: string }} Rule */
+/**
+ * A rule in words (`says`), the annotation that it `needs`, and the cells that it predicts, as bits in base64.
+ *
+ * @typedef {{ name: string, says: string, kind: string, needs: string, cells: string }} Rule
+ */
 /**
  * @typedef {{ parts: [number, number][], explained: number, interval: [number, number] | null, isEven: boolean,
  *   here?: number[] }} HeadRecipe
@@ -85,14 +89,14 @@ export function makeRows(recipes, head, colours, markRule, remainderLabel) {
 }
 
 /**
- * @type {(name: HTMLElement, recipes: Recipes, kind: string, colours: string[], share: number, says: string) =>
+ * @type {(name: HTMLElement, recipes: Recipes, kind: string, colours: string[], share: number, text: string) =>
  *   HTMLElement}
  */
-function makeRow(name, recipes, kind, colours, share, says) {
+function makeRow(name, recipes, kind, colours, share, text) {
   const part = makeSample(recipes, kind, colours);
   part.style.width = `${100 * share}%`;
   const bar = make("dd", { class: "bar part", "aria-hidden": true }, part);
-  return make("div", {}, make("dt", {}, name), bar, make("dd", {}, says));
+  return make("div", {}, make("dt", {}, name), bar, make("dd", {}, text));
 }
 
 // Say which text the shares belong to, and what the star of a rule means.

@@ -28,11 +28,11 @@ const findByName = (name) =>
 const getKey = (control) =>
   [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
 
-/** @typedef {{ element: Element, name: string, index: number, key: string | undefined }} Focused */
+/** @typedef {{ element: Element, name: string, index: number, key: string | undefined }} FocusedControl */
 
 export class Keyboard {
   // The last focused control, its name, its index among controls of that name, and its key.
-  #last = /** @type {Focused | null} */ (null);
+  #last = /** @type {FocusedControl | null} */ (null);
   #isPointer = false; // whether the last user action was a pointer action
 
   // Return a function that stops watching.
@@ -97,7 +97,7 @@ const findLegend = () => document.querySelector(LEGEND);
 
 export class Legend {
   #isOpen = false;
-  #hasKeyboard = false;
+  #hadFocus = false;
   #drawn = /** @type {HTMLDetailsElement | null} */ (null);
 
   // Return a function that stops watching.
@@ -108,7 +108,7 @@ export class Legend {
     };
     /** @type {(event: Event) => void} */
     const onFocus = ({ target }) => {
-      this.#hasKeyboard = !!findLegend()?.contains(/** @type {Node} */ (target));
+      this.#hadFocus = !!findLegend()?.contains(/** @type {Node} */ (target));
     };
     document.addEventListener("toggle", onToggle, true);
     document.addEventListener("focusin", onFocus);
@@ -127,7 +127,7 @@ export class Legend {
     this.#drawn = details;
     if (!details) return; // it may be absent for a moment
     details.open = this.#isOpen;
-    if (this.#hasKeyboard && document.activeElement === document.body) focusLegend(details);
+    if (this.#hadFocus && document.activeElement === document.body) focusLegend(details);
   }
 }
 
@@ -140,7 +140,7 @@ function closeLegend({ key, target }) {
   focusLegend(details);
 }
 
-/** @type {(drawn: HTMLDetailsElement) => void} */
-function focusLegend(drawn) {
-  drawn.querySelector("summary")?.focus({ preventScroll: true });
+/** @type {(details: HTMLDetailsElement) => void} */
+function focusLegend(details) {
+  details.querySelector("summary")?.focus({ preventScroll: true });
 }

@@ -10,17 +10,17 @@ import { closeOnEscape, make } from "../dom.js";
  * @typedef {object} SentenceData
  * @property {string} text
  * @property {string} pair
- * @property {string} look
+ * @property {string} look what to look for in the example
  * @property {string} answer
  * @property {string} intro
- * @property {boolean} plain
- * @property {{ index: number, head: string } | null} opens
+ * @property {boolean} plain whether this is class mode
+ * @property {{ index: number, head: string } | null} opens the example and its head, unless that is open
  * @property {string} model
- * @property {string} label
+ * @property {string} label the name of the model on the page
  * @property {{ name: string, label: string }[]} models
- * @property {boolean} open
+ * @property {boolean} open whether the user may name another model
  * @property {Example[]} examples
- * @property {boolean} arched
+ * @property {boolean} arched whether arcs may be drawn
  */
 const READ_LABEL = "Show attention ↵";
 
@@ -36,7 +36,7 @@ export function makePage(on) {
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
   p.space = make("span", { class: "space" });
-  const strip = [p.examples, p.history, p.addPair, p.read, p.space, model, p.other];
+  const strip = [p.examples, p.history, p.addPair, p.read, p.space, model, p.modelField];
   p.all = make(
     "div",
     { class: "sentence" },
@@ -44,8 +44,8 @@ export function makePage(on) {
     p.field,
     p.pairRow,
     make("div", { class: "strip" }, ...strip),
-    p.list,
-    p.past,
+    p.exampleList,
+    p.historyList,
     p.look,
   );
   return p;
@@ -90,11 +90,11 @@ function makeField(label, placeholder, on) {
 function makeExamples(p, on) {
   p.examples = makeQuietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
   p.examples.classList.add("examples");
-  p.list = make("ul", { hidden: true });
+  p.exampleList = make("ul", { hidden: true });
   closeOnEscape(
     p.examples,
-    p.list,
-    () => !p.list.hidden,
+    p.exampleList,
+    () => !p.exampleList.hidden,
     () => showExamples(p, false),
   );
 }
@@ -104,11 +104,11 @@ function makeExamples(p, on) {
 function makeHistory(p, on) {
   const title = "Sentences you typed; only this browser remembers them";
   p.history = makeQuietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
-  p.past = make("ul", { hidden: true });
+  p.historyList = make("ul", { hidden: true });
   closeOnEscape(
     p.history,
-    p.past,
-    () => !p.past.hidden,
+    p.historyList,
+    () => !p.historyList.hidden,
     () => showHistory(p, false),
   );
 }
@@ -119,13 +119,13 @@ export function listHistory(p, typed, open, clear) {
   /** @type {(sentence: TypedSentence) => HTMLElement} */
   const makeItem = (sentence) => makeExample({ ...sentence, look: "" }, () => open(sentence));
   const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear history"));
-  p.past.replaceChildren(...typed.map(makeItem), forget);
+  p.historyList.replaceChildren(...typed.map(makeItem), forget);
   p.history.hidden = !typed.length;
 }
 
 /** @type {(p: Parts, isOpen: boolean) => void} */
 export function showHistory(p, isOpen) {
-  p.past.hidden = !isOpen;
+  p.historyList.hidden = !isOpen;
   p.history.setAttribute("aria-expanded", isOpen);
 }
 
@@ -145,7 +145,7 @@ function makeModelMenu(p, on) {
     if (event.key === "Enter" && name) on.model(name);
   };
   const text = { placeholder: "Hub id or folder, then Enter", "aria-label": "Another model: Hub id or folder" };
-  p.other = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
+  p.modelField = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
 }
 
 const HEAD = "attention head";
@@ -173,7 +173,7 @@ export function offerModels(p, data) {
     ...(open ? [option("?", "Another model…")] : []),
   );
   p.model.value = model;
-  p.other.hidden = true;
+  p.modelField.hidden = true;
 }
 
 // Grow the field with its text; longer texts get smaller letters. Browsers that support `field-sizing` grow it by
@@ -211,7 +211,7 @@ export function showPair(p, isOpen) {
 
 /** @type {(p: Parts, isOpen: boolean) => void} */
 export function showExamples(p, isOpen) {
-  p.list.hidden = !isOpen;
+  p.exampleList.hidden = !isOpen;
   p.examples.setAttribute("aria-expanded", isOpen);
 }
 
@@ -222,7 +222,7 @@ export function showExamples(p, isOpen) {
 /** @type {(text: string) => string} */
 const normalize = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 
-/** @type {Map<string, { taken: string | undefined, value: string }>} */
+/** @type {Map<string, { confirmed: string | undefined, value: string }>} */
 const drafts = new Map(); // text typed but not read yet; another page has other fields
 
 export class TypedField {
@@ -239,7 +239,7 @@ export class TypedField {
 
   // Remember the typed text for the same field of another page.
   saveDraft() {
-    if (this.#name) drafts.set(this.#name, { taken: this.confirmed, value: this.area.value });
+    if (this.#name) drafts.set(this.#name, { confirmed: this.confirmed, value: this.area.value });
   }
 
   get value() {
@@ -255,7 +255,7 @@ export class TypedField {
     const isAnswer = sentText !== null && normalize(sentText).startsWith(text) && (text !== "" || sentText === "");
     const isNew = this.confirmed === undefined;
     this.confirmed = isAnswer ? sentText : text;
-    if (!isAnswer) this.area.value = isNew && draft?.taken === text ? draft.value : text;
+    if (!isAnswer) this.area.value = isNew && draft?.confirmed === text ? draft.value : text;
     if (!isNew && !isAnswer) drafts.delete(this.#name); // another text has arrived
     this.#sent = null;
   }

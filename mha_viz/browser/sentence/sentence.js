@@ -30,8 +30,8 @@ class Sentence {
     read: () => this.#read(),
     typed: (area) => this.#onTyped(area),
     pair: () => this.#togglePair(),
-    history: () => this.#toggle(this.#page.past, showHistory, showExamples),
-    examples: () => this.#toggle(this.#page.list, showExamples, showHistory),
+    history: () => this.#toggle(this.#page.historyList, showHistory, showExamples),
+    examples: () => this.#toggle(this.#page.exampleList, showExamples, showHistory),
     choose: () => this.#choose(),
     model: (name) => this.#send("model", name),
   });
@@ -81,7 +81,7 @@ class Sentence {
     if (hasChanged("pair")) showPair(page, data.pair !== "");
     if (hasChanged("models") || hasChanged("model") || hasChanged("open")) offerModels(page, data);
     if (hasChanged("examples"))
-      page.list.replaceChildren(...data.examples.map((example, i) => this.#makeExampleButton(example, i)));
+      page.exampleList.replaceChildren(...data.examples.map((example, i) => this.#makeExampleButton(example, i)));
     if (hasChanged("intro")) showIntro(page, data.intro);
     page.all.classList.toggle("plain", data.plain);
     if (["look", "answer", "opens"].some((name) => hasChanged(/** @type {keyof SentenceData} */ (name))))
@@ -95,10 +95,11 @@ class Sentence {
   // which the arcs would reveal while it is hidden.
   /** @type {(data: SentenceData) => void} */
   #drawLook({ look, answer, opens }) {
-    const open = opens && makeQuietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
+    const openButton =
+      opens && makeQuietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
     const ontoggle = () => this.#arcField.hide(!answerBox[0]?.open);
     const answerBox = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
-    this.#page.look.replaceChildren(look, ...(open ? [" ", open] : []), ...answerBox);
+    this.#page.look.replaceChildren(look, ...(openButton ? [" ", openButton] : []), ...answerBox);
     this.#page.look.hidden = !look;
     this.#arcField.hide(answerBox.length > 0);
   }
@@ -191,9 +192,9 @@ class Sentence {
   }
 
   #choose() {
-    const { other, model } = this.#page;
-    other.hidden = model.value !== "?";
-    if (model.value === "?") other.focus();
+    const { modelField, model } = this.#page;
+    modelField.hidden = model.value !== "?";
+    if (model.value === "?") modelField.focus();
     else this.#send("model", model.value);
   }
 }

@@ -100,8 +100,8 @@ export function computeLinksLayout(width, R, C, height, label, maxRowHeight = 34
 // Lay out a heatmap: square cells of at least 2 pixels with labels above and beside them. Long texts scroll rather than
 // blur.
 /**
- * @type {(width: number, R: number, C: number, height: number, labelWidth: number, labelHeight?: number, maxCell?: number) =>
- *   HeatmapLayout}
+ * @type {(width: number, R: number, C: number, height: number, labelWidth: number, labelHeight?: number,
+ *   maxCell?: number) => HeatmapLayout}
  */
 export function computeHeatmapLayout(width, R, C, height, labelWidth, labelHeight = labelWidth, maxCell = 44) {
   const fittingSize = Math.max(2, Math.min(maxCell, (width - labelWidth) / C, (height - labelHeight) / R));

@@ -28,7 +28,7 @@ import { isShare, nameUnits } from "./view.js";
 
 /** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean, view: Settings }} LinkScene */
 
-const MAX_FONT_SIZE = 16; // maximum font size, pixels; font hinting can make letters much wider than at 15
+const MAX_FONT_SIZE = 16; // pixels; font hinting can make letters much wider than at 15
 const LINE_GAP = 4; // pixels between the lines of two heads that link the same tokens
 const NUMBER_GAP = 6; // pixels between a word and the number after it
 const MAX_NUMBERS = 3; // heads whose weights are shown after a word

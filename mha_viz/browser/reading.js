@@ -2,7 +2,7 @@
 import { isOfLayers } from "./view.js";
 /** @import { Link } from "./geometry.js" */
 
-/** @typedef {{ starts: number[], special: number[] }} Bins pooled tokens: the first of each bin, and if it is special */
+/** @typedef {{ starts: number[], special: number[] }} Bins pooled tokens: their first ones */
 /** @typedef {{ label: string, help: string, unit: string, values: (number | null)[] }} Metric */
 
 /**
@@ -24,7 +24,7 @@ import { isOfLayers } from "./view.js";
  * @typedef {Axis & { text: string, pair: string, spans: ([number, number] | null)[], wordOf: number[] }} TypedAxis
  */
 
-/** @typedef {{ ramp: string[], signed: string[], heads: string[], dashes: number[][], has_minus?: boolean }} Theme colours */
+/** @typedef {{ ramp: string[], signed: string[], heads: string[], dashes: number[][], has_minus?: boolean }} Theme */
 /** @typedef {{ light: Theme, dark: Theme, grey?: Theme }} Themes */
 
 /**
@@ -52,7 +52,7 @@ import { isOfLayers } from "./view.js";
  * @property {number} together the maximum number of heads drawn together
  * @property {number[]} full the heads whose matrices were sent
  * @property {{ layers: number[], heads: number[] }} [drawn] the layers and heads of the grid, if not all
- * @property {[number, number][]} [in_model] the layer and head numbers of each map in the model, if only some heads were kept
+ * @property {[number, number][]} [in_model] [layer, head] of each map in the model, if only some heads were kept
  * @property {number[]} [layer_numbers] the numbers of the layers in the model, if the reading has only some of them
  * @property {Metric[]} metrics
  * @property {Themes} themes

@@ -16,8 +16,8 @@ import { formatDecimal } from "../numerals.js";
 /** @typedef {{ key: Written, share: string, whole: Written, head: string, is_embedding: boolean }} Words */
 
 /**
- * The numbers of all stages (app/inside/picture.py). `moved`: the values times their shares, and their sum; `layer`: the
- * shares of heads; `written`: the words that the head writes, or why there are none.
+ * The numbers of all stages (app/inside/picture.py). `moved`: the values times their shares, and their sum; `layer`:
+ * the shares of heads; `written`: the words that the head writes, or why there are none.
  *
  * @typedef {{
  *   names: string[],

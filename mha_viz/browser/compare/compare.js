@@ -38,7 +38,7 @@ class Compare {
   /** @param {HTMLElement} root @param {Send} send @param {() => string} readAddress */
   constructor(root, send, readAddress) {
     const stage = new Stage(send, readAddress, this.#makeDrawing());
-    const data = /** @type {Stores["data"]} */ (/** @type {unknown} */ ({ panelSet: null, derived: null })); // no data yet
+    const data = /** @type {Stores["data"]} */ (/** @type {unknown} */ ({ panelSet: null, derived: null }));
     const look = /** @type {Look} */ ({});
     this.#root = root;
     this.#stores = { data, stage, look };
@@ -101,7 +101,7 @@ class Compare {
     readLook(look, this.#root, panelSet.themes, page.hint);
     page.all.classList.toggle("empty", !panelSet.panels.length);
     page.hint.textContent = getHint(panelSet);
-    page.instructions.hidden = panelSet.panels.length < 2 || !!panelSet.start?.pin; // a pinned word is explanation enough
+    page.instructions.hidden = panelSet.panels.length < 2 || !!panelSet.start?.pin; // a pin needs none
     if (panelSet.panels.length) {
       computeVisiblePart(this.#stores);
       setControls(page, panelSet, stage.view);

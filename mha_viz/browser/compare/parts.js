@@ -122,6 +122,7 @@ export function shortenName(panelSet, panel) {
 /** @type {(panelSet: Panels, index: number, on: Actions) => PanelElements} */
 export function makePanel(panelSet, index, on) {
   const { name, paper } = namePanel(panelSet, index);
+  const userName = panelSet.panels[index].name;
   const p = /** @type {PanelElements} */ (makeCanvasPair());
   const number = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...makeNameParts(p, panelSet, index, on));
@@ -132,10 +133,7 @@ export function makePanel(panelSet, index, on) {
   const readingNote = makeReadingNote(panelSet, index);
   p.all = make(
     "article",
-    {
-      class: "panel",
-      "aria-label": `Panel ${index + 1}: ${name}${panelSet.panels[index].name ? `, ${panelSet.panels[index].name}` : ""}`,
-    },
+    { class: "panel", "aria-label": `Panel ${index + 1}: ${name}${userName ? `, ${userName}` : ""}` },
     make("header", {}, make("div", { class: "title" }, title, p.name), p.tools),
     readingNote ?? make("p", { class: "whose" }),
     p.box,

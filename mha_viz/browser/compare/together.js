@@ -444,8 +444,8 @@ export function chooseColumnCount(width, count, minWidth, gap) {
 /**
  * The data needed to map a spot to other panels.
  *
- * @typedef {{ data: { panelSet: Panels, derived: Pick<Derived, "units" | "counterparts"> & { columns?: Unit[][], diff: {
- *   partner?: number[] } | null } }, stage: { view: PanelsView } }} SpotContext
+ * @typedef {{ data: { panelSet: Panels, derived: Pick<Derived, "units" | "counterparts"> & { columns?: Unit[][],
+ *   diff: { partner?: number[] } | null } }, stage: { view: PanelsView } }} SpotContext
  */
 
 // Return the rows or the columns of every reading.

@@ -24,7 +24,8 @@ const CACHE_BYTES = 64e6; // for the matrices of heads opened earlier
  * How a new reading differs from the last one. `isNewTourStep`: the tour has moved on. `hasSameTokens`: it has the same
  * text, model and number of heads. `isViewReplaced`: the server has changed the view in the address.
  *
- * @typedef {{ isSameReading: boolean, hasSameTokens: boolean, isNewTourStep: boolean, isViewReplaced: boolean }} ReadingChange
+ * @typedef {{ isSameReading: boolean, hasSameTokens: boolean, isNewTourStep: boolean, isViewReplaced: boolean }}
+ *   ReadingChange
  */
 
 // No head has cases. Also the default in exported files, which have no server that sends others.

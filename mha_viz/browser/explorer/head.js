@@ -236,7 +236,7 @@ export class HeadView {
     const { look, isStandalone } = this.#stores;
     const available = window.innerHeight - (isStandalone ? 320 : 480); // minus the usual height of the rest of the page
     const aspectRatio = scene.cols.length / Math.max(1, scene.rows.length);
-    if (isStandalone) document.body.style.setProperty("--columns-per-row", `${aspectRatio}`); // for the width of a map alone
+    if (isStandalone) document.body.style.setProperty("--columns-per-row", `${aspectRatio}`); // for a map alone
     const usualHeight = Math.max(380, isStandalone ? available : Math.min(640, available));
     const height = look.minLabelSize ? this.#heatBox.clientHeight : usualHeight; // set by CSS in class mode
     this.#linksBox.hidden = !this.#showsLinks;

@@ -19,7 +19,7 @@ import { formatHead } from "../reading.js";
 
 /** @typedef {{ kinds: Record<string, number>, on: string[], measured: boolean, byHead: Map<number, Role[]> }} Roles */
 
-/** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} ShowcaseHead a head of the first visit, described */
+/** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} ShowcaseHead for a first visit */
 
 /**
  * An example sentence for a head: the words around a link, including its ends, its weight, and whether it is right.

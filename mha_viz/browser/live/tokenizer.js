@@ -36,7 +36,7 @@ import { isBlank } from "./characters.js";
  */
 
 /** @typedef {{ pieces: Piece[], count: number }} Tokens `count`: the number of tokens before the text was cut */
-/** @typedef {{ text: string, spans: [number, number][] }} AlignedText and the span of each code unit in the typed text */
+/** @typedef {{ text: string, spans: [number, number][] }} AlignedText and where each code unit was typed */
 
 const PADDED = 0; // replace a character by itself between two spaces
 const DECOMPOSED = 1; // replace a character by its decomposition

@@ -10,8 +10,8 @@ export const NOT_DRAWN = "This drawing needs a browser from 2024 or later.";
 // figures/files/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
 export async function inflate(text) {
-  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const compressed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(stream).arrayBuffer());
   const half = Math.ceil(planes.length / 2);
   const bytes = new Uint8Array(planes.length);

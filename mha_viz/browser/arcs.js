@@ -28,8 +28,8 @@ export function drawArc(from, to, weight, colour, maxDepth, { left, right }) {
   }
   const [exit, entry] = from.y < to.y ? [right, left] : [left, right];
   /** @type {(word: Place, edge: number) => number} */
-  const level = (word, edge) => word.y + DEPTH_SHARE * computeDepth(2 * (edge - word.x));
-  const [first, last] = [level(from, exit), level(to, entry)];
+  const computeLevel = (word, edge) => word.y + DEPTH_SHARE * computeDepth(2 * (edge - word.x));
+  const [first, last] = [computeLevel(from, exit), computeLevel(to, entry)];
   const begin = `M${from.x} ${from.y}C${from.x} ${first} ${(from.x + exit) / 2} ${first} ${exit} ${first}`;
   const end = `M${entry} ${last}C${(to.x + entry) / 2} ${last} ${to.x} ${last} ${to.x} ${to.y + 2}`;
   return [makeSvg("path", { d: begin, ...style }), makeSvg("path", { d: end, ...style })];

@@ -100,25 +100,25 @@ function makeRuleChoice(caption, name, drawing, change) {
   const rules = Object.fromEntries(listChoices(name, drawing));
   /** @type {(rule: string) => Required<Pick<Choice, "first" | "range">>} */
   const getRange = (rule) => ({ first: rule, range: [0, 1, 1], ...rules[rule] });
-  const mode = makeMenu(caption, listOptions(name, drawing), (rule) => change({ [name]: getRange(rule).first }));
+  const ruleMenu = makeMenu(caption, listOptions(name, drawing), (rule) => change({ [name]: getRange(rule).first }));
   const output = make("output");
   const slider = make("input", { type: "range", "aria-label": `Value of ${caption.toLowerCase()}` });
   /** @type {(rule: string, value: number) => string} */
   const formatValue = (rule, value) => (getRange(rule).range[2] < 1 ? value.toFixed(2) : String(value));
   slider.oninput = () => {
-    const rule = mode.select.value;
+    const rule = ruleMenu.select.value;
     change({ [name]: rule + formatValue(rule, +slider.value) }, 300);
   };
   /** @type {(value: string) => void} */
   const set = (value) => {
     const { value: rule, number } = findChoice(name, value) ?? { value, number: "" };
-    mode.set(rule);
+    ruleMenu.set(rule);
     slider.hidden = output.hidden = !number;
     [slider.min, slider.max, slider.step] = getRange(rule).range.map(String);
     slider.value = number || "0";
     output.textContent = number && formatValue(rule, +number);
   };
-  return { box: make("div", { class: "choice" }, mode.box, slider, output), set };
+  return { box: make("div", { class: "choice" }, ruleMenu.box, slider, output), set };
 }
 
 // Make the controls for the settings of a drawing, by name.
@@ -150,11 +150,11 @@ export function makeDrawingMenu(label, ...settings) {
 /** @type {(view: Settings, defaults: Record<string, string>, drawing: Drawing, more?: string[]) => string} */
 export function describeChanges(view, defaults, drawing, more = []) {
   const names = /** @type {Setting[]} */ (Object.keys(defaults)).filter((name) => name in view);
-  const changed = names.flatMap((name) => {
+  const changedValues = names.flatMap((name) => {
     const value = view[name] ?? "";
     return value === defaults[name] ? [] : [describeValue(name, value, drawing)];
   });
-  return ["Drawing", [...changed, ...more].join(", ")].filter(Boolean).join(": ");
+  return ["Drawing", [...changedValues, ...more].join(", ")].filter(Boolean).join(": ");
 }
 
 // If the initial settings differ from the `defaults`, say in one line what is left out, with a button that shows all

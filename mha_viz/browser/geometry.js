@@ -233,9 +233,9 @@ export function listPooledUnits(reading, view) {
   const bins = getBins(reading);
   /** @type {(axis: Axis, bins: Bins, side: string) => number[]} */
   const listVisible = (axis, { starts, special }, side) => {
-    const shown = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
-    if (!side || !hasSecondText(axis)) return shown;
-    return shown.filter((i) => axis.segments[starts[i]] === (side === "a" ? 0 : 1));
+    const visibleUnits = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
+    if (!side || !hasSecondText(axis)) return visibleUnits;
+    return visibleUnits.filter((i) => axis.segments[starts[i]] === (side === "a" ? 0 : 1));
   };
   return {
     rows: listVisible(reading, bins.rows, getSides(view)[0]),

@@ -42,13 +42,13 @@ export function describeLabelStep(cell, minSize) {
 }
 
 // Choose which of `total` rows or columns are labelled: every `step`-th; focused ones replace those close to them.
-/** @type {(total: number, step: number, focused: number | null, count?: number) => Set<number>} */
-export function chooseLabelled(total, step, focused, count = 1) {
-  const focusedIndices = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
-  const regular = Array.from({ length: Math.ceil(total / step) }, (_, k) => k * step);
+/** @type {(total: number, step: number, focusedIndex: number | null, count?: number) => Set<number>} */
+export function chooseLabelled(total, step, focusedIndex, count = 1) {
+  const focusedIndices = focusedIndex === null ? [] : Array.from({ length: count }, (_, k) => focusedIndex + k);
+  const regularIndices = Array.from({ length: Math.ceil(total / step) }, (_, k) => k * step);
   return new Set([
     ...focusedIndices,
-    ...regular.filter((i) => focusedIndices.every((focusedIndex) => Math.abs(i - focusedIndex) >= step)),
+    ...regularIndices.filter((i) => focusedIndices.every((k) => Math.abs(i - k) >= step)),
   ]);
 }
 
@@ -190,16 +190,16 @@ function drawFocus(context, { focus, head: { part } }, look, { left, top, cell }
  */
 export function drawAxis(context, scene, look, layout, isRow) {
   const units = isRow ? scene.rows : scene.cols;
-  const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
+  const focusedIndex = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
   const size = computeLabelSize(layout.cell, look.minLabelSize);
   const step = computeLabelStep(layout.cell, look.minLabelSize);
-  const labelled = chooseLabelled(units.length, step, focused, count);
+  const labelledIndices = chooseLabelled(units.length, step, focusedIndex, count);
   units.forEach((unit, i) => {
-    const isFocused = isWithin(i, focused, count);
-    if (!isFocused && !labelled.has(i)) return;
+    const isFocused = isWithin(i, focusedIndex, count);
+    if (!isFocused && !labelledIndices.has(i)) return;
     context.font = look.textFont(size, isFocused ? 600 : 400);
-    const isPale = unit.special || focused !== null; // labels near a focused one are paler, but still legible
+    const isPale = unit.special || focusedIndex !== null; // labels near a focused one are paler, but still legible
     context.fillStyle = isFocused ? look.accent : isPale ? look.muted : look.ink;
     const position = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();

@@ -129,14 +129,14 @@ export function cutText(context, text, width) {
     if (measureWidth(context, text) > width) {
       const letters = Array.from(text);
       /** @type {(count: number) => string} */
-      const shortened = (count) => letters.slice(0, count).join("") + "…";
-      let [fits, exceeds] = [0, letters.length]; // binary search, because a token may be thousands of letters long
-      while (exceeds - fits > 1) {
-        const half = (fits + exceeds) >> 1;
-        if (context.measureText(shortened(half)).width > width) exceeds = half;
-        else fits = half;
+      const shorten = (count) => letters.slice(0, count).join("") + "…";
+      let [fittingCount, excessCount] = [0, letters.length]; // a token may be thousands of letters long
+      while (excessCount - fittingCount > 1) {
+        const middle = (fittingCount + excessCount) >> 1;
+        if (context.measureText(shorten(middle)).width > width) excessCount = middle;
+        else fittingCount = middle;
       }
-      cut = shortened(fits);
+      cut = shorten(fittingCount);
     }
     if (cutCache.size > 4000) cutCache.clear();
     cutCache.set(key, cut);

@@ -155,12 +155,12 @@ function drawTokens(context, scene, layout, look, [above, below]) {
     list.forEach((unit, i) => {
       const y = (i + 0.5) * layout.rowHeight;
       if (y < above || y > below) return;
-      const focused = focus && (isQuery ? focus.row : focus.col);
-      const otherFocused = focus && (isQuery ? focus.col : focus.row);
-      const isFocused = focus && isWithin(i, focused, isQuery ? focus.rows : focus.cols);
-      const isOtherSide = focus && focused === null && otherFocused !== null;
+      const focusedIndex = focus && (isQuery ? focus.row : focus.col);
+      const otherIndex = focus && (isQuery ? focus.col : focus.row);
+      const isFocused = focus && isWithin(i, focusedIndex, isQuery ? focus.rows : focus.cols);
+      const isOtherSide = focus && focusedIndex === null && otherIndex !== null;
       const isLinked = isOtherSide && scene.heads.some((head) => findLink(head, isQuery, i, focus).level);
-      const isStrong = !focus || isFocused || isLinked || (focused === null && otherFocused === null);
+      const isStrong = !focus || isFocused || isLinked || (focusedIndex === null && otherIndex === null);
       context.fillStyle = isFocused ? look.accent : unit.special || !isStrong ? look.muted : look.ink;
       context.font = look.textFont(size, isFocused ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;

@@ -16,10 +16,11 @@ const TABLE_UNITS = 40; // larger matrices are listed by weight
 const MAX_LISTED = 300;
 /** @type {(text: string) => HTMLElement} */
 const makeStrong = (text) => make("b", {}, isolateText(text));
-const SPECIAL = "Not a word: a mark that the model adds, where heads look when they look at nothing in particular";
+const SPECIAL_TITLE =
+  "Not a word: a mark that the model adds, where heads look when they look at nothing in particular";
 /** @type {(unit: { text: string, special: boolean }) => HTMLElement} */
 const makeName = ({ text, special }) =>
-  special ? make("abbr", { title: SPECIAL }, isolateText(text)) : isolateText(text);
+  special ? make("abbr", { title: SPECIAL_TITLE }, isolateText(text)) : isolateText(text);
 /** @type {(text: string) => HTMLElement} */
 const makeSoft = (text) => make("span", { class: "soft" }, text);
 

@@ -22,8 +22,8 @@ import { encodePanelsView, findPinnedSpot, parsePanelsView, makePin, unpackPanel
  * @property {Look} look
  */
 
-const EMPTY = "No heads chosen yet. Press + Compare in Explore.";
-const ONE_HEAD = "Add a second head with + Compare in Explore, or duplicate this one, to see both side by side.";
+const EMPTY_HINT = "No heads chosen yet. Press + Compare in Explore.";
+const ONE_HEAD_HINT = "Add a second head with + Compare in Explore, or duplicate this one, to see both side by side.";
 
 /** @type {(root: HTMLElement, send: Send, readAddress?: () => string) => Compare} */
 export const compare = (root, send, readAddress = () => window.location.search) => new Compare(root, send, readAddress);
@@ -153,8 +153,8 @@ class Compare {
 
 /** @type {(panelSet: Panels) => string} */
 function getHint({ panels, editable }) {
-  if (!panels.length) return EMPTY;
-  return panels.length === 1 && editable ? ONE_HEAD : "";
+  if (!panels.length) return EMPTY_HINT;
+  return panels.length === 1 && editable ? ONE_HEAD_HINT : "";
 }
 
 const FAILURE =

@@ -34,7 +34,7 @@ import { subtract, findLargestCells, getReading, computeSignedShades, mapSpot, d
 const LIST_LENGTH = 12;
 const NO_DIVERGENCE =
   "Only visible cells are subtracted. There is no divergence: the special tokens do not correspond.";
-const MIXED = "These two cannot be subtracted: one is attention between two texts, the other within one text.";
+const MIXED_NOTE = "These two cannot be subtracted: one is attention between two texts, the other within one text.";
 const REPLACED_HINT = "Compare two sentences of equal length that differ only in some words.";
 
 // Return the difference that a view asks for, ready to draw, or null if it asks for none.
@@ -103,7 +103,7 @@ function describeMeaning(panelSet, [p, q]) {
 // Explain why two panels cannot be subtracted, with a button for the remedy, if there is one.
 /** @type {(stage: Stage<PanelsView>, diff: [number, number], result: Refusal) => Children} */
 function explainRefusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
-  if (isMixed) return [MIXED];
+  if (isMixed) return [MIXED_NOTE];
   if (!remedy) {
     const list = [...listUnmatched(ours, p), ...listUnmatched(theirs, q)].flatMap((span, i) => [i ? "; " : "", span]);
     return [

@@ -1,4 +1,4 @@
-// Make the page elements of the comparison. `on` has the callbacks for user actions.
+// Make the page elements of the comparison. `actions` has the callbacks for user actions.
 import { showInitialSettings, makeControls, describeChanges, makeDrawingMenu, enableRoving } from "../controls.js";
 import { make, makeSvg, isolateText } from "../dom.js";
 import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
@@ -28,8 +28,8 @@ import { areAlike, namePanel, getReading, isSameText, getSide, getInitialSetting
  */
 /** @typedef {CanvasPair & PanelElementFields} PanelElements */
 
-/** @type {(on: Actions) => Parts & { panels: PanelElements[] }} */
-export function makePage(on) {
+/** @type {(actions: Actions) => Parts & { panels: PanelElements[] }} */
+export function makePage(actions) {
   const p = /** @type {ReturnType<typeof makePage>} */ ({ panels: [] });
   p.sheet = make("div", { class: "sheet" });
   p.hint = make("p", { class: "hint soft" });
@@ -38,20 +38,20 @@ export function makePage(on) {
   p.all = make(
     "div",
     { class: "compare" },
-    make("div", { class: "top" }, makeScale(p), makeSheetControls(p, on)),
+    make("div", { class: "top" }, makeScale(p), makeSheetControls(p, actions)),
     p.longTextNote,
     p.sheet,
     p.hint,
-    makeDifference(p, on),
-    makeTableBox(p, on),
+    makeDifference(p, actions),
+    makeTableBox(p, actions),
     p.announcement,
   );
   return p;
 }
 
-/** @type {(p: Parts, on: Actions) => HTMLElement} */
-function makeSheetControls(p, on) {
-  p.choices = makeControls("compare", on.change);
+/** @type {(p: Parts, actions: Actions) => HTMLElement} */
+function makeSheetControls(p, actions) {
+  p.choices = makeControls("compare", actions.change);
   p.drawingMenuLabel = make("summary");
   p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box));
   return makeDrawingMenu(p.drawingMenuLabel, p.controls);
@@ -88,15 +88,15 @@ export function setControls(p, panelSet, view) {
 }
 
 // Show a line that says that only the strongest links of a long text are shown.
-/** @type {(p: Parts, panelSet: Panels, view: PanelsView, on: Actions) => void} */
-export function showLongTextNote(p, panelSet, view, on) {
+/** @type {(p: Parts, panelSet: Panels, view: PanelsView, actions: Actions) => void} */
+export function showLongTextNote(p, panelSet, view, actions) {
   const { special } = getInitialSettings({ readings: [], start: panelSet.start }); // the initial setting for any text
   showInitialSettings(
     p.longTextNote,
     getInitialSettings(panelSet),
     { ...getDefaults("compare", panelSet.readings), special },
     view,
-    on.change,
+    actions.change,
     [
       "Long text: special tokens hidden, three links per word, colours up to the largest weight shown.",
       "Show only the strongest",
@@ -119,14 +119,14 @@ export function shortenName(panelSet, panel) {
 
 // ---- One panel ----------------------------------------------------------------------------------------------
 
-/** @type {(panelSet: Panels, index: number, on: Actions) => PanelElements} */
-export function makePanel(panelSet, index, on) {
+/** @type {(panelSet: Panels, index: number, actions: Actions) => PanelElements} */
+export function makePanel(panelSet, index, actions) {
   const { name, paper } = namePanel(panelSet, index);
   const userName = panelSet.panels[index].name;
   const p = /** @type {PanelElements} */ (makeCanvasPair());
   const number = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
-  p.name = make("span", { class: "named" }, ...makeNameParts(p, panelSet, index, on));
-  p.tools = makeToolbar(panelSet, index, on);
+  p.name = make("span", { class: "named" }, ...makeNameParts(p, panelSet, index, actions));
+  p.tools = makeToolbar(panelSet, index, actions);
   const title = make("h2", {}, number, make("code", {}, name), makeSoft(` (${paper})`));
   p.readout = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
@@ -140,13 +140,13 @@ export function makePanel(panelSet, index, on) {
     p.readout,
     p.note,
   );
-  if (panelSet.panels[index + 1]) p.all.append((p.pill = makePill(index, on)));
+  if (panelSet.panels[index + 1]) p.all.append((p.pill = makePill(index, actions)));
   return p;
 }
 
 // Make the user's name for a panel, with a field to change it.
-/** @type {(p: Parts, panelSet: Panels, index: number, on: Actions) => Children} */
-function makeNameParts(p, panelSet, index, on) {
+/** @type {(p: Parts, panelSet: Panels, index: number, actions: Actions) => Children} */
+function makeNameParts(p, panelSet, index, actions) {
   const { name } = panelSet.panels[index];
   const text = isolateText(name);
   if (!panelSet.editable) return name ? [text] : [];
@@ -160,7 +160,7 @@ function makeNameParts(p, panelSet, index, on) {
     },
     ...(name ? [text] : [makeSoft("Add a name"), makeIcon("rename")]),
   ); // the name takes all the available room
-  rename.onclick = () => askForName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
+  rename.onclick = () => askForName(p, rename, name, (value) => actions.edit({ action: "rename", index, name: value }));
   p.rename = rename;
   return [rename];
 }
@@ -252,18 +252,18 @@ function highlightSpans(letters, spans, start) {
 // ---- The difference, and the table --------------------------------------------------------------------------
 
 // Make the difference, which is shown among the panels. Return the list of largest differences for below the panels.
-/** @type {(p: Parts, on: Actions) => HTMLElement} */
-function makeDifference(p, on) {
+/** @type {(p: Parts, actions: Actions) => HTMLElement} */
+function makeDifference(p, actions) {
   /** @type {(label: string) => HTMLSelectElement} */
   const makePanelMenu = (label) =>
     make("select", {
       "aria-label": label,
-      onchange: (/** @type {Event} */ event) => on.subtract(event.target === p.second),
+      onchange: (/** @type {Event} */ event) => actions.subtract(event.target === p.second),
     });
   [p.second, p.first] = [makePanelMenu("Panel to subtract from"), makePanelMenu("Subtracted panel")];
   const menus = make("span", { class: "which" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first);
   p.diffTitle = make("h2");
-  p.close = makeToolButton("remove", "Close", () => on.change({ diff: null }));
+  p.close = makeToolButton("remove", "Close", () => actions.change({ diff: null }));
   p.diffText = make("p", { class: "note soft meaning" });
   p.map = makeCanvasPair();
   [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), makeRamp(), make("span")];
@@ -284,21 +284,27 @@ function makeDifference(p, on) {
 }
 
 // Make the button between two panels. A click shows or hides their difference.
-/** @type {(index: number, on: Actions) => HTMLElement} */
-function makePill(index, on) {
+/** @type {(index: number, actions: Actions) => HTMLElement} */
+function makePill(index, actions) {
   const label = `Difference of panels ${index + 1} and ${index + 2}`;
   const sign = make("span", { class: "sign", "aria-hidden": true }, "−");
   const pill = make("button", { type: "button", class: "pill", title: "Difference", "aria-label": label }, sign);
   pill.append(make("span", { class: "word", "aria-hidden": true }, "Difference"));
-  pill.onclick = () => on.difference(index);
+  pill.onclick = () => actions.difference(index);
   return pill;
 }
 
-/** @type {(p: Parts, on: Actions) => HTMLElement} */
-function makeTableBox(p, on) {
-  p.tableMenu = make("select", { "aria-label": "Weights to show", onchange: on.table });
+/** @type {(p: Parts, actions: Actions) => HTMLElement} */
+function makeTableBox(p, actions) {
+  p.tableMenu = make("select", { "aria-label": "Weights to show", onchange: actions.table });
   p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
-  p.table = make("details", { ontoggle: on.table }, make("summary", {}, "Weights as a table"), p.tableMenu, p.tableBox);
+  p.table = make(
+    "details",
+    { ontoggle: actions.table },
+    make("summary", {}, "Weights as a table"),
+    p.tableMenu,
+    p.tableBox,
+  );
   return p.table;
 }
 
@@ -324,9 +330,9 @@ const ICONS = {
   rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
 };
 
-/** @type {(panelSet: Panels, index: number, on: Actions) => HTMLElement} */
-function makeToolbar(panelSet, index, on) {
-  const buttons = listTools(panelSet, index).map((tool) => makePanelButton(tool, index, on));
+/** @type {(panelSet: Panels, index: number, actions: Actions) => HTMLElement} */
+function makeToolbar(panelSet, index, actions) {
+  const buttons = listTools(panelSet, index).map((tool) => makePanelButton(tool, index, actions));
   const box = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
   enableRoving(box);
   return box;
@@ -347,9 +353,14 @@ function listTools({ panels, editable }, index) {
   ];
 }
 
-/** @type {(tool: Tool, index: number, on: Actions) => HTMLElement} */
-function makePanelButton({ name, label, change }, index, on) {
-  const button = makeToolButton(name, label, change && (() => on.edit({ ...change, index })), `: panel ${index + 1}`);
+/** @type {(tool: Tool, index: number, actions: Actions) => HTMLElement} */
+function makePanelButton({ name, label, change }, index, actions) {
+  const button = makeToolButton(
+    name,
+    label,
+    change && (() => actions.edit({ ...change, index })),
+    `: panel ${index + 1}`,
+  );
   if (name === "pin") button.append(label);
   if (!change) button.setAttribute("aria-disabled", "true");
   return button;

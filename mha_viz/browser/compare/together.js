@@ -299,7 +299,9 @@ export function areAlike(side, i, j) {
     [i, j],
     [j, i],
   ].map(([a, b]) => side.aligned[a][b].map((word) => (word ?? null) !== null));
-  return [ours, theirs].every((matches) => matches.filter((same) => !same).length <= Math.min(8, matches.length / 2));
+  return [ours, theirs].every(
+    (matches) => matches.filter((isMatched) => !isMatched).length <= Math.min(8, matches.length / 2),
+  );
 }
 
 // Find the partner in reading j of each unit of reading i, including replaced words, so that the matrices can be

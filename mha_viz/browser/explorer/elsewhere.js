@@ -44,10 +44,10 @@ export class OtherSentences {
     const title = `${right ? "Right" : "Wrong"}, weight ${weight.toFixed(2)}. Open this sentence`;
     const onclick = () => stage.send("elsewhere", number);
     const parts = words.map((word, i) => make("bdi", i === from || i === to ? { class: "end" } : {}, word));
-    const spaced = parts.flatMap((part, i) => (i ? [" ", part] : [part]));
+    const spacedParts = parts.flatMap((part, i) => (i ? [" ", part] : [part]));
     const lines = makeSvg("svg", { "aria-hidden": "true" });
     const mark = right ? [] : [make("span", { class: "soft" }, "wrong")];
-    const text = make("span", { translate: "no" }, ...spaced);
+    const text = make("span", { translate: "no" }, ...spacedParts);
     return make("button", { type: "button", title, onclick }, text, ...mark, lines);
   }
 

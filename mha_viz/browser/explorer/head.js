@@ -6,7 +6,7 @@ import { drawHeatmap, describeLabelStep } from "../heatmap.js";
 import { findHeatmapSpot, findLinksSpot } from "../layouts.js";
 import { drawLinks, describeFewLinks, makeLineRamp, chooseLinkScale } from "../links.js";
 import { formatHead, getModelNumbers, getKeys, formatMapName, formatPaperName } from "../reading.js";
-import { CHANGED, openReasonStore } from "../reasons/store.js";
+import { CHANGE_EVENT, openReasonStore } from "../reasons/store.js";
 import { getPoint, revealRow, isSameSpot } from "../stage.js";
 import { STRENGTH_SETTINGS, getDefaults, isOfLayers, serializeSettings } from "../view.js";
 import { describeHidden, describeOff, describeFocus, describeScale, makeTables } from "../words.js";
@@ -234,10 +234,10 @@ export class HeadView {
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
   #drawPanels(scene, head) {
     const { look, isStandalone } = this.#stores;
-    const available = window.innerHeight - (isStandalone ? 320 : 480); // minus the usual height of the rest of the page
+    const availableHeight = window.innerHeight - (isStandalone ? 320 : 480); // minus the rest of the page
     const aspectRatio = scene.cols.length / Math.max(1, scene.rows.length);
     if (isStandalone) document.body.style.setProperty("--columns-per-row", `${aspectRatio}`); // for a map alone
-    const usualHeight = Math.max(380, isStandalone ? available : Math.min(640, available));
+    const usualHeight = Math.max(380, isStandalone ? availableHeight : Math.min(640, availableHeight));
     const height = look.minLabelSize ? this.#heatBox.clientHeight : usualHeight; // set by CSS in class mode
     this.#linksBox.hidden = !this.#showsLinks;
     this.#panels.classList.toggle("lone", !this.#showsLinks);
@@ -325,7 +325,7 @@ export class HeadView {
   };
 
   stop() {
-    document.removeEventListener(CHANGED, this.#onReasons);
+    document.removeEventListener(CHANGE_EVENT, this.#onReasons);
   }
 
   // ---- Pointer and keys ---------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ export class HeadView {
     };
     for (const canvas of [this.#heat, this.#links])
       for (const name of ["pointerdown", "pointermove", "keydown"]) canvas.addEventListener(name, noteAction, true);
-    document.addEventListener(CHANGED, this.#onReasons);
+    document.addEventListener(CHANGE_EVENT, this.#onReasons);
   }
 
   /** @type {(spot: Spot, isHeatmap: boolean) => void} */

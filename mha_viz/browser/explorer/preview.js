@@ -136,13 +136,13 @@ export class Ranking {
     const { view } = stage;
     const link = view.link || suggestLink(reading, visible.openHead, visible.axes, visible.findPinnedSpot());
     this.#drawMenus(link, computeUnits(reading, { ...view, special: "keep", side: "all" }));
-    const ranked = link && rankHeads(reading, { ...view, link });
-    this.#drawList(ranked || []);
-    this.#more.hidden = !ranked;
+    const ranking = link && rankHeads(reading, { ...view, link });
+    this.#drawList(ranking || []);
+    this.#more.hidden = !ranking;
     this.#more.textContent = this.#showsAll
       ? `Show the first ${SHORT_LIST}`
       : `Show all ${reading.layers * reading.heads}`;
-    this.#note.hidden = !!ranked;
+    this.#note.hidden = !!ranking;
     const waitingText = isStandalone
       ? "This file contains only some heads, so they cannot be ranked."
       : "Ranking all heads…";
@@ -177,13 +177,13 @@ export class Ranking {
     this.#key.set(link ? findUnit(cols, link.key) : "");
   }
 
-  /** @type {(ranked: Rank[]) => void} */
-  #drawList(ranked) {
+  /** @type {(ranking: Rank[]) => void} */
+  #drawList(ranking) {
     const list = this.#list;
-    const top = isShare(this.#stores.data.reading) ? 1 : findLargest(ranked.map(({ weight }) => weight));
+    const top = isShare(this.#stores.data.reading) ? 1 : findLargest(ranking.map(({ weight }) => weight));
     const { activeElement } = /** @type {Document | ShadowRoot} */ (list.getRootNode());
     const hasKeyboard = list.contains(activeElement);
-    const entries = ranked.slice(0, this.#showsAll ? undefined : SHORT_LIST);
+    const entries = ranking.slice(0, this.#showsAll ? undefined : SHORT_LIST);
     list.replaceChildren(...entries.map((entry) => this.#makeLine(entry, top)));
     const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
     if (hasKeyboard) current?.focus(); // keep the focus in its place

@@ -27,7 +27,7 @@ import { formatDecimal } from "../numerals.js";
 
 export const UNEXPLAINED = "unexplained";
 const MAX_SPOKEN = 2; // rules read out by screen readers
-const NEGLIGIBLE = 0.005; // shares below this are shown as 0%
+const MIN_SHOWN_SHARE = 0.005; // shares below this are shown as 0%
 /** @type {(share: number) => string} */
 const formatShare = (share) => `${formatDecimal(100 * share, 0)}%`;
 /** @type {(share: number | undefined) => string} */
@@ -52,7 +52,8 @@ const describeRemainder = ({ explained, interval }) =>
 export function describeRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
   const ruleWords = parts.slice(0, MAX_SPOKEN).map(([rule, share]) => describeRule(recipes.rules[rule], share));
-  const remainder = 1 - explained < NEGLIGIBLE ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
+  const remainder =
+    1 - explained < MIN_SHOWN_SHARE ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
   return isEven ? `${EVEN_TEXT} ` : `On average it attends ${ruleWords.join(", ")}${remainder}. `;
 }
 
@@ -104,8 +105,8 @@ function makeRow(name, recipes, kind, colours, share, text) {
 export function writeRemark(recipes, head) {
   const { on, rules, heads } = recipes;
   const hasSkipped = areRulesSkipped(recipes) && heads[head].parts.some(([rule]) => rules[rule].needs);
-  const starred = hasSkipped ? " * needs annotation: left out here." : "";
-  return `Measured on ${on}: described, not explained.${starred}`;
+  const starNote = hasSkipped ? " * needs annotation: left out here." : "";
+  return `Measured on ${on}: described, not explained.${starNote}`;
 }
 
 // Whether rules that need annotation are not applied to this text.

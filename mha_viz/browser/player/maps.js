@@ -305,7 +305,7 @@ function drawSign(relation, x, y, colour) {
 
 // ---- Rows of maps -------------------------------------------------------------------------------------------
 
-export const DASHED = "6 4"; // pixels
+export const DASH_PATTERN = "6 4"; // pixels
 
 // Draw a sample of a curve beside its name.
 /** @type {(isDashed: boolean) => SVGElement} */
@@ -313,7 +313,7 @@ const drawLineSample = (isDashed) =>
   makeSvg(
     "svg",
     { class: "sample", viewBox: "0 0 26 4", "aria-hidden": "true" },
-    makeSvg("path", { d: "M 0 2 H 26", "stroke-dasharray": isDashed ? DASHED : "none" }),
+    makeSvg("path", { d: "M 0 2 H 26", "stroke-dasharray": isDashed ? DASH_PATTERN : "none" }),
   );
 
 // ---- Element positions --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import { makePalette } from "../ink.js";
 import { mountComponent, queueMessages } from "../mount.js";
 import { makeFlow } from "./flow.js";
 import { decodeBytes, computeMoment, computeDurations, chooseStart } from "./frames.js";
-import { DASHED, findHost, setSubscripts, makeMaps, measureScroll, makeStripLegend } from "./maps.js";
+import { DASH_PATTERN, findHost, setSubscripts, makeMaps, measureScroll, makeStripLegend } from "./maps.js";
 import { makeMatrices } from "./matrices.js";
 /** @import { Parts } from "../dom.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
@@ -95,7 +95,7 @@ import { makeMatrices } from "./matrices.js";
 
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
-const MOVED = "mha-player-moved"; // event: one of several runs side by side has moved to another moment
+const MOVE_EVENT = "mha-player-moved"; // event: one of several runs side by side has moved to another moment
 const SIGNS = "○□◇"; // for the first, second and third relation, as in lab/jobs.py
 const REDUCED_MOTION_FACTOR = 1.6; // slows down playback in steps, without interpolation
 
@@ -120,13 +120,13 @@ class Player {
     this.#root = root;
     this.#send = send;
     window.addEventListener("popstate", this.#onHistory);
-    window.addEventListener(MOVED, this.#onMoved);
+    window.addEventListener(MOVE_EVENT, this.#onMoved);
   }
 
   stop() {
     this.#pause();
     window.removeEventListener("popstate", this.#onHistory);
-    window.removeEventListener(MOVED, this.#onMoved);
+    window.removeEventListener(MOVE_EVENT, this.#onMoved);
   }
 
   // Handle Back before the server has answered a step: the answer may never come, so the previous answer remains valid.
@@ -292,7 +292,7 @@ class Player {
   #move() {
     this.#draw();
     const detail = { player: this, steps: this.#data?.steps.join(), moment: this.#moment };
-    window.dispatchEvent(new CustomEvent(MOVED, { detail }));
+    window.dispatchEvent(new CustomEvent(MOVE_EVENT, { detail }));
   }
 
   // Write the step in view to the address.
@@ -304,10 +304,10 @@ class Player {
   }
 
   #draw() {
-    const [data, moment, parts, playing] = [this.#data, this.#moment, this.#parts, this.#animation];
+    const [data, moment, parts, isPlaying] = [this.#data, this.#moment, this.#parts, this.#animation];
     if (!data) return;
     const step = Math.round(moment);
-    parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
+    parts.button.textContent = isPlaying ? "❚❚ Pause" : "▶ Play";
     parts.slider.value = String(step);
     parts.slider.setAttribute("aria-valuetext", data.labels[step]);
     parts.scrubber?.draw(moment);
@@ -319,7 +319,7 @@ class Player {
     parts.drawnStep = step;
     parts.step.textContent = data.labels[step];
     data.marks.forEach((mark, i) => {
-      parts.notes[i].setAttribute("aria-live", playing ? "off" : "polite");
+      parts.notes[i].setAttribute("aria-live", isPlaying ? "off" : "polite");
       parts.notes[i].textContent = mark.notes[step] ?? "";
     });
     parts.maps.showNotes(step);
@@ -379,14 +379,14 @@ export default function (component) {
 
 /** @type {(slider: HTMLInputElement, curves: PlayerCurves) => Scrubber} */
 function makeScrubber(slider, curves) {
-  const last = curves.lines[0].values.length - 1;
+  const lastStep = curves.lines[0].values.length - 1;
   const playedPart = makeSvg("rect", { y: 0, height: 1, width: 0, class: "seen" });
   const lines = curves.lines.map((line) =>
     makeSvg("polyline", { points: formatPoints(line.values), ...getLineStyle(line) }),
   );
   const chart = makeSvg(
     "svg",
-    { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    { viewBox: `0 0 ${lastStep} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
     playedPart,
     ...lines,
   );
@@ -401,7 +401,7 @@ function makeScrubber(slider, curves) {
   const draw = (moment) => {
     playedPart.setAttribute("width", String(moment));
     dots.forEach((dot, i) => {
-      dot.style.left = `${(100 * moment) / last}%`;
+      dot.style.left = `${(100 * moment) / lastStep}%`;
       dot.style.top = `${100 * (1 - interpolate(mainLines[i].values, moment))}%`;
     });
   };
@@ -425,7 +425,7 @@ const getLineStyle = ({ colour, faint, dashed }) => ({
   "vector-effect": "non-scaling-stroke",
   "stroke-width": faint ? "1" : "2.5",
   opacity: faint ? "0.45" : "1",
-  "stroke-dasharray": dashed ? DASHED : "none",
+  "stroke-dasharray": dashed ? DASH_PATTERN : "none",
 });
 
 // ---- Elements that must not move under the pointer while the page above them loads --------------------------

@@ -10,7 +10,7 @@
 
 /** @typedef {(question: { key: string, head: string }) => void} Ask asks about a head of a reading */
 
-export const CHANGED = "mha-reasons"; // document event: an answer has arrived, or questions can now be asked
+export const CHANGE_EVENT = "mha-reasons"; // document event: an answer has arrived, or questions can now be asked
 const RETRY_AFTER = 4000; // milliseconds before an unanswered question is asked again: a click may have ended its run
 const TIMER_SLACK = 50; // milliseconds; timers may fire early
 const MAX_TRIES = 5; // of the same question in a row
@@ -24,7 +24,7 @@ class ReasonStore {
   /** @type {(ask: Ask) => void} */
   open(ask) {
     this.#ask = ask;
-    document.dispatchEvent(new Event(CHANGED));
+    document.dispatchEvent(new Event(CHANGE_EVENT));
   }
 
   /** @type {(ask: Ask) => void} */
@@ -51,7 +51,7 @@ class ReasonStore {
   // If a question is still unanswered, dispatch the event so that it is asked again.
   /** @type {(name: string) => void} */
   #announceRetry(name) {
-    if (this.#lastQuestion.name === name && !this.#answers.has(name)) document.dispatchEvent(new Event(CHANGED));
+    if (this.#lastQuestion.name === name && !this.#answers.has(name)) document.dispatchEvent(new Event(CHANGE_EVENT));
   }
 
   /** @type {(key: string, head: string, reasons: Reasons) => void} */
@@ -61,7 +61,7 @@ class ReasonStore {
     this.#answers.set(name, reasons);
     const [oldest] = this.#answers.keys();
     if (this.#answers.size > MAX_ANSWERS) this.#answers.delete(oldest);
-    document.dispatchEvent(new Event(CHANGED));
+    document.dispatchEvent(new Event(CHANGE_EVENT));
   }
 }
 

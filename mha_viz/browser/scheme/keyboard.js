@@ -32,7 +32,7 @@ const getKey = (control) =>
 
 export class Keyboard {
   // The last focused control, its name, its index among controls of that name, and its key.
-  #last = /** @type {FocusedControl | null} */ (null);
+  #lastFocus = /** @type {FocusedControl | null} */ (null);
   #isPointer = false; // whether the last user action was a pointer action
 
   // Return a function that stops watching.
@@ -53,26 +53,29 @@ export class Keyboard {
   #remember({ target }) {
     const control = /** @type {HTMLElement} */ (target);
     if (control.matches("main")) control.toggleAttribute("data-clicked", this.#isPointer);
-    if (control.shadowRoot) this.#last = null; // our own component, which is not redrawn
+    if (control.shadowRoot) this.#lastFocus = null; // our own component, which is not redrawn
     if (!control.matches(CONTROLS)) return;
     const name = getName(control);
-    this.#last = { element: control, name, index: findByName(name).indexOf(control), key: getKey(control) };
+    this.#lastFocus = { element: control, name, index: findByName(name).indexOf(control), key: getKey(control) };
   }
 
   // Forget the control after a click or a Tab.
   /** @type {(event: Event) => void} */
   #forget(event) {
     this.#isPointer = !(event instanceof KeyboardEvent);
-    if (!(event instanceof KeyboardEvent) || event.key === "Tab") this.#last = null;
+    if (!(event instanceof KeyboardEvent) || event.key === "Tab") this.#lastFocus = null;
   }
 
   // After a change of the page, focus the replacement of a focused control that was removed.
   restore() {
-    const last = this.#last;
-    if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
-    const controls = findByName(last.name);
-    const controlByKey = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
-    /** @type {HTMLElement} */ (controls[last.index] ?? controls[0] ?? controlByKey)?.focus({ preventScroll: true });
+    const lastFocus = this.#lastFocus;
+    if (!lastFocus || lastFocus.element.isConnected || document.activeElement !== document.body || !document.hasFocus())
+      return;
+    const controls = findByName(lastFocus.name);
+    const controlByKey = lastFocus.key && document.querySelector(`.${lastFocus.key} :is(${CONTROLS})`);
+    /** @type {HTMLElement} */ (controls[lastFocus.index] ?? controls[0] ?? controlByKey)?.focus({
+      preventScroll: true,
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-// Make the page elements of the sentence component, and its text fields. `on` has the callbacks for user actions.
+// Make the page elements of the sentence component, and its text fields. `actions` has the callbacks for user actions.
 import { closeOnEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
@@ -24,13 +24,13 @@ import { closeOnEscape, make } from "../dom.js";
  */
 const READ_LABEL = "Show attention ↵";
 
-/** @type {(on: Actions) => Parts} */
-export function makePage(on) {
+/** @type {(actions: Actions) => Parts} */
+export function makePage(actions) {
   const p = /** @type {Parts} */ ({});
-  makeFields(p, on);
-  makeExamples(p, on);
-  makeHistory(p, on);
-  makeModelMenu(p, on);
+  makeFields(p, actions);
+  makeExamples(p, actions);
+  makeHistory(p, actions);
+  makeModelMenu(p, actions);
   p.look = make("div", { class: "look", hidden: true });
   p.field = make("div", { class: "field" });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
@@ -55,26 +55,26 @@ export function makePage(on) {
 export const makeQuietButton = (properties, text) =>
   make("button", { type: "button", class: "quiet", ...properties }, text);
 
-/** @type {(p: Parts, on: Actions) => void} */
-function makeFields(p, on) {
-  p.text = makeField("Sentence", "Type a sentence and press Enter", on);
-  p.pair = makeField("Second sentence", "A second sentence, read after [SEP]", on);
+/** @type {(p: Parts, actions: Actions) => void} */
+function makeFields(p, actions) {
+  p.text = makeField("Sentence", "Type a sentence and press Enter", actions);
+  p.pair = makeField("Second sentence", "A second sentence, read after [SEP]", actions);
   p.pair.className = "second";
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
-  p.read = make("button", { type: "button", class: "read", hidden: true, onclick: on.read }, READ_LABEL);
-  p.addPair = makeQuietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
+  p.read = make("button", { type: "button", class: "read", hidden: true, onclick: actions.read }, READ_LABEL);
+  p.addPair = makeQuietButton({ "aria-expanded": false, onclick: actions.pair }, "+ Second sentence");
 }
 
-/** @type {(label: string, placeholder: string, on: Actions) => HTMLTextAreaElement} */
-function makeField(label, placeholder, on) {
+/** @type {(label: string, placeholder: string, actions: Actions) => HTMLTextAreaElement} */
+function makeField(label, placeholder, actions) {
   /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    on.read();
+    actions.read();
   };
   /** @type {(event: InputEvent) => void} */
-  const oninput = (event) => on.typed(event.target);
+  const oninput = (event) => actions.typed(event.target);
   const properties = { rows: 1, spellcheck: false, dir: "auto", placeholder, onkeydown, oninput };
   const area = make("textarea", { ...properties, "aria-label": label });
   // As in a browser's address bar, the first click selects the whole text and the next one places the cursor.
@@ -86,9 +86,9 @@ function makeField(label, placeholder, on) {
   return area;
 }
 
-/** @type {(p: Parts, on: Actions) => void} */
-function makeExamples(p, on) {
-  p.examples = makeQuietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
+/** @type {(p: Parts, actions: Actions) => void} */
+function makeExamples(p, actions) {
+  p.examples = makeQuietButton({ "aria-expanded": false, onclick: actions.examples }, "Examples");
   p.examples.classList.add("examples");
   p.exampleList = make("ul", { hidden: true });
   closeOnEscape(
@@ -100,10 +100,10 @@ function makeExamples(p, on) {
 }
 
 // Make the button and list of sentences typed earlier in this browser.
-/** @type {(p: Parts, on: Actions) => void} */
-function makeHistory(p, on) {
+/** @type {(p: Parts, actions: Actions) => void} */
+function makeHistory(p, actions) {
   const title = "Sentences you typed; only this browser remembers them";
-  p.history = makeQuietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
+  p.history = makeQuietButton({ title, "aria-expanded": false, hidden: true, onclick: actions.history }, "History");
   p.historyList = make("ul", { hidden: true });
   closeOnEscape(
     p.history,
@@ -136,13 +136,13 @@ export function makeExample({ text, pair, look }, onclick) {
   return make("li", {}, make("button", { type: "button", onclick }, texts, make("span", { class: "soft" }, look)));
 }
 
-/** @type {(p: Parts, on: Actions) => void} */
-function makeModelMenu(p, on) {
-  p.model = make("select", { onchange: on.choose, "aria-label": "Model" });
+/** @type {(p: Parts, actions: Actions) => void} */
+function makeModelMenu(p, actions) {
+  p.model = make("select", { onchange: actions.choose, "aria-label": "Model" });
   /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     const name = /** @type {HTMLInputElement} */ (event.target).value.trim();
-    if (event.key === "Enter" && name) on.model(name);
+    if (event.key === "Enter" && name) actions.model(name);
   };
   const text = { placeholder: "Hub id or folder, then Enter", "aria-label": "Another model: Hub id or folder" };
   p.modelField = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });

@@ -2,7 +2,7 @@
 import { closeOnEscape, make } from "./dom.js";
 import { findChoice, listChoices, listControls, describeValue, listOptions } from "./view.js";
 /** @import { Children } from "./dom.js" */
-/** @import { Choice, Drawing, Setting, Settings } from "./view.js" */
+/** @import { Choice, DrawingName, Setting, Settings } from "./view.js" */
 
 /** @typedef {(fields: Record<string, any>, delay?: number) => void} Change */
 
@@ -95,7 +95,7 @@ function fitSelect(select) {
 }
 
 // Make a menu of rules, with a slider for the number of a rule that has one.
-/** @type {(caption: string, name: string, drawing: Drawing, change: Change) => Control} */
+/** @type {(caption: string, name: string, drawing: DrawingName, change: Change) => Control} */
 function makeRuleChoice(caption, name, drawing, change) {
   const rules = Object.fromEntries(listChoices(name, drawing));
   /** @type {(rule: string) => Required<Pick<Choice, "first" | "range">>} */
@@ -122,7 +122,7 @@ function makeRuleChoice(caption, name, drawing, change) {
 }
 
 // Make the controls for the settings of a drawing, by name.
-/** @type {(drawing: Drawing, change: Change) => Record<string, Control & { select?: HTMLSelectElement }>} */
+/** @type {(drawing: DrawingName, change: Change) => Record<string, Control & { select?: HTMLSelectElement }>} */
 export const makeControls = (drawing, change) =>
   Object.fromEntries(
     listControls(drawing).map(({ name, label, control }) => {
@@ -147,7 +147,7 @@ export function makeDrawingMenu(label, ...settings) {
 }
 
 // Label the menu *Drawing* with the settings that differ from the `defaults`, and the additional drawings `more`.
-/** @type {(view: Settings, defaults: Record<string, string>, drawing: Drawing, more?: string[]) => string} */
+/** @type {(view: Settings, defaults: Record<string, string>, drawing: DrawingName, more?: string[]) => string} */
 export function describeChanges(view, defaults, drawing, more = []) {
   const names = /** @type {Setting[]} */ (Object.keys(defaults)).filter((name) => name in view);
   const changedValues = names.flatMap((name) => {

@@ -3,7 +3,7 @@ import { formatHead, getKeys } from "./reading.js";
 import { visitRows, gatherRow, findLargestSize, findLargest, getColumns, sumVisible } from "./rows.js";
 import { LONG_TOKENS, getDefaults, getLastParameter, parseSettings, encodeSettings } from "./view.js";
 /** @import { Axis, Bins, Reading } from "./reading.js" */
-/** @import { Kind, Settings } from "./view.js" */
+/** @import { NumberKind, Settings } from "./view.js" */
 
 /**
  * The query and key token pinned in a view, or null; `at`: their panel.
@@ -31,7 +31,7 @@ import { LONG_TOKENS, getDefaults, getLastParameter, parseSettings, encodeSettin
 /**
  * The visible part of one head: w[row * C + col]; hidden[row] is the share of the row that is not shown.
  *
- * @typedef {Kind & { w: Float32Array, R: number, C: number, max?: number, hidden?: Float32Array }} Block
+ * @typedef {NumberKind & { w: Float32Array, R: number, C: number, max?: number, hidden?: Float32Array }} Block
  */
 
 /** @typedef {Block & { max: number }} ShownBlock a block with its largest absolute value */
@@ -42,7 +42,7 @@ import { LONG_TOKENS, getDefaults, getLastParameter, parseSettings, encodeSettin
  * @typedef {ShownBlock & { hidden: Float32Array }} BlockWithHidden
  */
 
-/** @typedef {{ head: number, weight: number }} Rank */
+/** @typedef {{ head: number, weight: number }} RankedHead */
 
 // ---- The view: the visible part of a reading, and its form in the URL -------------------------------
 
@@ -347,7 +347,7 @@ export function computeShades(part, scale) {
 }
 
 // Rank all heads by their weight between two units, largest first; return null if the browser lacks the matrices.
-/** @type {(reading: Reading, view: ReadingView & { link: Link }) => Rank[] | null} */
+/** @type {(reading: Reading, view: ReadingView & { link: Link }) => RankedHead[] | null} */
 export function rankHeads(reading, view) {
   const { query, key } = view.link;
   const words = view.unit === "words";
@@ -369,5 +369,5 @@ export function rankHeads(reading, view) {
   return rankWeights(weights);
 }
 
-/** @type {(weights: number[]) => Rank[]} */
+/** @type {(weights: number[]) => RankedHead[]} */
 const rankWeights = (weights) => weights.map((weight, head) => ({ head, weight })).sort((a, b) => b.weight - a.weight);

@@ -10,7 +10,7 @@ import { isShare } from "./view.js";
 /** @import { Spot } from "./layouts.js" */
 /** @import { ShownHead } from "./links.js" */
 /** @import { Reading } from "./reading.js" */
-/** @import { Kind, Settings } from "./view.js" */
+/** @import { NumberKind, Settings } from "./view.js" */
 
 const TABLE_UNITS = 40; // larger matrices are listed by weight
 const MAX_LISTED = 300;
@@ -48,7 +48,7 @@ export function describeFocus({ part }, { rows, cols }, focus, unit, quiet = fal
   return describeReach(part, rows, cols, focus);
 }
 
-/** @type {(from: Unit, to: Unit, weight: number, kind: Kind) => Children} */
+/** @type {(from: Unit, to: Unit, weight: number, kind: NumberKind) => Children} */
 const describeLink = (from, to, weight, kind) => [
   makeStrong(from.text),
   " → ",
@@ -57,7 +57,7 @@ const describeLink = (from, to, weight, kind) => [
 ];
 
 // Describe the scale in words. Keep in step with `describe_range` in figures/layout/view.py.
-/** @type {(scale: string, top: number, kind?: Kind) => string} */
+/** @type {(scale: string, top: number, kind?: NumberKind) => string} */
 export const describeScale = (scale, top, { quantity, signed } = {}) => {
   const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : formatNumber(top, { quantity })}`;
   if (scale !== "log") return `0 to ${end}`;

@@ -49,7 +49,14 @@ function makeStage({ address = "", isReady = true } = {}) {
 function listening(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
   const canvas = {};
   const moves = [];
-  const getKeyContext = () => ({ from: stage.focused(), isHeatmap, R, C, start: {}, onMove: (spot) => moves.push(spot) });
+  const getKeyContext = () => ({
+    from: stage.focused(),
+    isHeatmap,
+    R,
+    C,
+    start: {},
+    onMove: (spot) => moves.push(spot),
+  });
   stage.listenTo(canvas, (event) => event.on, getKeyContext);
   const key = (name, fields = {}) => {
     const event = { key: name, prevented: 0, preventDefault: () => event.prevented++, ...fields };

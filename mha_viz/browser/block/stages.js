@@ -8,7 +8,7 @@ import { formatDecimal } from "../numerals.js";
 /**
  * A vector: shades of its numbers, −100 to 100.
  *
- * @typedef {{ name: string, value: string, cells: number[] }} Row
+ * @typedef {{ name: string, value: string, cells: number[] }} Vector
  */
 
 /** @typedef {{ name: string, number: number, value: string }} Bar */
@@ -21,12 +21,12 @@ import { formatDecimal } from "../numerals.js";
  *
  * @typedef {{
  *   names: string[],
- *   x: Row[],
- *   projected: Row[],
- *   products: Row[],
+ *   x: Vector[],
+ *   projected: Vector[],
+ *   products: Vector[],
  *   score: { sum: string, scaled: string, scale: string, is_masked: boolean, why: Bar[], above: string },
  *   shares: { token: number, name: string, weight: number }[],
- *   moved: Row[],
+ *   moved: Vector[],
  *   layer: Bar[],
  *   written: Words | string,
  *   answer: Bar[],
@@ -37,8 +37,8 @@ import { formatDecimal } from "../numerals.js";
 // Draw the closed form of a stage.
 /** @type {(stage: string, picture: Picture) => Children} */
 export function drawThumbnail(stage, picture) {
-  const rows = ROWS[stage]?.(picture);
-  if (rows) return rows.map((row) => drawCells(row, picture.signed));
+  const vectors = VECTORS[stage]?.(picture);
+  if (vectors) return vectors.map((vector) => drawCells(vector, picture.signed));
   if (stage === "share") return [drawColumns(picture.shares.map(({ weight }) => weight))];
   if (stage === "join") return [drawColumns(picture.layer.map(({ number }) => number))];
   const words = typeof picture.written === "string" ? [] : picture.written.key.towards;
@@ -47,8 +47,8 @@ export function drawThumbnail(stage, picture) {
 
 const ONE_COLUMN_BARS = 6; // more bars than this stand in two columns
 
-/** @type {Record<string, (picture: Picture) => Row[]>} */
-const ROWS = {
+/** @type {Record<string, (picture: Picture) => Vector[]>} */
+const VECTORS = {
   x: ({ x }) => x,
   project: ({ projected }) => projected,
   score: ({ products }) => products,
@@ -58,8 +58,8 @@ const ROWS = {
 // Draw the open form of a stage.
 /** @type {(stage: string, picture: Picture, send: Send) => Children} */
 export function drawDetail(stage, picture, send) {
-  const rows = ROWS[stage]?.(picture).map((row) => drawRow(row, picture.signed)) ?? [];
-  return [...rows, ...(DETAILS[stage]?.(picture, send) ?? [])];
+  const vectors = VECTORS[stage]?.(picture).map((vector) => drawVector(vector, picture.signed)) ?? [];
+  return [...vectors, ...(DETAILS[stage]?.(picture, send) ?? [])];
 }
 
 /** @type {Record<string, (picture: Picture, send: Send) => Children>} */
@@ -100,17 +100,17 @@ const DETAILS = {
 /** @type {(...words: Children) => HTMLElement} */
 const makeNote = (...words) => make("p", { class: "note" }, ...words);
 
-/** @type {(row: Row, signed: string[]) => HTMLElement} */
-function drawRow(row, signed) {
-  const cells = drawCells(row, signed);
+/** @type {(vector: Vector, signed: string[]) => HTMLElement} */
+function drawVector(vector, signed) {
+  const cells = drawCells(vector, signed);
   cells.setAttribute("role", "img");
-  cells.setAttribute("aria-label", `${row.name}: ${row.cells.length} numbers`);
-  const value = make("output", {}, row.value);
-  return make("div", { class: "vector" }, make("span", {}, isolateText(row.name)), cells, value);
+  cells.setAttribute("aria-label", `${vector.name}: ${vector.cells.length} numbers`);
+  const value = make("output", {}, vector.value);
+  return make("div", { class: "vector" }, make("span", {}, isolateText(vector.name)), cells, value);
 }
 
 // Draw a vector as a row of pixels, orange above zero and blue below.
-/** @type {(row: Row, signed: string[]) => HTMLCanvasElement} */
+/** @type {(vector: Vector, signed: string[]) => HTMLCanvasElement} */
 function drawCells({ cells }, signed) {
   const canvas = make("canvas", { width: cells.length, height: 1 });
   const context = canvas.getContext("2d");

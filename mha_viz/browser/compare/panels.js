@@ -34,7 +34,7 @@ import {
 /** @import { Axes, Block, Unit } from "../geometry.js" */
 /** @import { Cells, Span, Spot } from "../layouts.js" */
 /** @import { ShownHead } from "../links.js" */
-/** @import { Kind, Settings } from "../view.js" */
+/** @import { NumberKind, Settings } from "../view.js" */
 /** @import { Stores } from "./compare.js" */
 /** @import { DrawnDifference } from "./difference.js" */
 /** @import { PanelElements } from "./parts.js" */
@@ -87,7 +87,7 @@ export function computeVisiblePart({ data, stage: { view }, look }) {
 }
 
 // Choose the kind of numbers of the scale: that of the first signed panel or, if none is, of the first without shares.
-/** @type {(heads: ShownHead[]) => Kind} */
+/** @type {(heads: ShownHead[]) => NumberKind} */
 const chooseKind = (heads) => {
   const parts = heads.map(({ part }) => part);
   return parts.find(({ signed }) => signed) ?? parts.find((part) => !isShare(part)) ?? {};
@@ -274,7 +274,7 @@ function describeStrongest(part, axes, view) {
   ];
 }
 
-/** @type {(axes: Axes, cells: Cells, weight: number, kind: Kind) => Children} */
+/** @type {(axes: Axes, cells: Cells, weight: number, kind: NumberKind) => Children} */
 function describeLink(axes, { row, rows, col, cols }, weight, kind) {
   const link = makeLinkText(
     makeBold(joinTexts(axes.rows, row, rows)),

@@ -6,7 +6,7 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
 /** @import { Axes, Block, Pin, Unit } from "../geometry.js" */
 /** @import { Span, Spot } from "../layouts.js" */
 /** @import { Axis, Reading, Themes, TypedAxis } from "../reading.js" */
-/** @import { Kind, Settings } from "../view.js" */
+/** @import { NumberKind, Settings } from "../view.js" */
 /** @import { Stores } from "./compare.js" */
 /** @import { Edit } from "./comparison.js" */
 /** @import { Derived } from "./panels.js" */
@@ -29,7 +29,7 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
 /**
  * One panel minus another, with its axes and the kind of its numbers.
  *
- * @typedef {Axes & Subtraction & { kind: Kind }} Difference
+ * @typedef {Axes & Subtraction & { kind: NumberKind }} Difference
  */
 
 /**
@@ -51,8 +51,8 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
 // figures/layout/panels.py defines the format: readings, and the alignment of their words.
 
 /**
- * The texts along the rows or columns of all readings, and the alignment of their words: for a word of reading i,
- * aligned[i][j] is the same word of reading j or null, and place[i][j] also the word that replaces it.
+ * The texts along the rows or columns of all readings, and the alignment of their words. For each word of reading i,
+ * `aligned[i][j]` has the equal word of reading j, or null; `place[i][j]` has the equal word or its replacement.
  *
  * @typedef {{ readings: TypedAxis[], aligned: (number | null)[][][], place: (number | null)[][][] }} Sides
  */

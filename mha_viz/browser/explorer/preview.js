@@ -8,7 +8,7 @@ import { isShare } from "../view.js";
 import { drawBar, findLargest, formatMeasure } from "./heads.js";
 import { UNEXPLAINED, writeRemark, makeRows } from "./recipe.js";
 import { Chips } from "./roles.js";
-/** @import { Axes, Link, Rank, Unit } from "../geometry.js" */
+/** @import { Axes, Link, RankedHead, Unit } from "../geometry.js" */
 /** @import { Spot } from "../layouts.js" */
 /** @import { ShownHead } from "../links.js" */
 /** @import { Metric, Reading } from "../reading.js" */
@@ -177,7 +177,7 @@ export class Ranking {
     this.#key.set(link ? findUnit(cols, link.key) : "");
   }
 
-  /** @type {(ranking: Rank[]) => void} */
+  /** @type {(ranking: RankedHead[]) => void} */
   #drawList(ranking) {
     const list = this.#list;
     const top = isShare(this.#stores.data.reading) ? 1 : findLargest(ranking.map(({ weight }) => weight));
@@ -189,7 +189,7 @@ export class Ranking {
     if (hasKeyboard) current?.focus(); // keep the focus in its place
   }
 
-  /** @type {(entry: Rank, top: number) => HTMLElement} */
+  /** @type {(entry: RankedHead, top: number) => HTMLElement} */
   #makeLine({ head, weight }, top) {
     const { data, stage, heads, look } = this.#stores;
     const { reading } = data;

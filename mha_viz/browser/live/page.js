@@ -5,8 +5,8 @@ import { make } from "../dom.js";
 /** @import { Send } from "../mount.js" */
 /** @import { Message } from "./reader.js" */
 
-/** @typedef {{ show: (data: any, headRoles?: HeadRoles) => void }} Drawing */
-/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => Drawing} Create */
+/** @typedef {{ show: (data: any, headRoles?: HeadRoles) => void }} ExplorerDrawing */
+/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => ExplorerDrawing} Create */
 
 // Filled in when the page is written (figures/files/live.py).
 const READER = "reader.js";

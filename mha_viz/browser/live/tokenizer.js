@@ -24,11 +24,11 @@ import { isBlank } from "./characters.js";
  * @typedef {object} Rules
  * @property {number} limit maximum number of tokens, including special ones
  * @property {number} characters maximum number of characters that are read
- * @property {number | null} unknown
- * @property {number[]} delimiters
- * @property {SpecialToken[]} before
- * @property {SpecialToken[]} after
- * @property {AddedToken[]} added
+ * @property {number | null} unknown the id of unknown tokens
+ * @property {number[]} delimiters the ids of special tokens
+ * @property {SpecialToken[]} before added before a text
+ * @property {SpecialToken[]} after added after a text
+ * @property {AddedToken[]} added special tokens that users can type
  * @property {CharacterRun[]} becomes
  * @property {CharacterRun[] | null} splits word boundaries; the library may split words further
  * @property {boolean} bytes whether tokens are made of bytes
@@ -71,16 +71,16 @@ export class Reader {
   #tokenize(points) {
     /** @type {Piece[]} */
     const pieces = [];
-    let [from, wordNumber] = [0, 0];
+    let [begin, wordNumber] = [0, 0];
     /** @type {(end: number) => void} */
     const addWords = (end) => {
-      for (const { text, spans } of this.#splitWords(points, from, end))
+      for (const { text, spans } of this.#splitWords(points, begin, end))
         pieces.push(...this.#makePieces(text, spans, wordNumber++));
     };
     for (const { added, start, end } of this.#findAdded(points)) {
       addWords(start);
       pieces.push(this.#makePiece(added.id, added.content, [start, end], wordNumber++));
-      from = end;
+      begin = end;
     }
     addWords(points.length);
     return pieces;
@@ -91,14 +91,14 @@ export class Reader {
   #findAdded(points) {
     if (!this.#added) return [];
     const text = points.join("");
-    let [unit, point, last] = [0, 0, 0];
+    let [unitIndex, pointIndex, previousEnd] = [0, 0, 0];
     return [...text.matchAll(this.#added)].map(({ 0: content, index }) => {
-      for (; unit < index; point++) unit += points[point].length;
+      for (; unitIndex < index; pointIndex++) unitIndex += points[pointIndex].length;
       const added = /** @type {AddedToken} */ (this.#rules.added.find((token) => token.content === content));
-      let [start, end] = [point, point + [...content].length];
-      if (added.lstrip) while (start > last && isBlank(points[start - 1])) start--;
+      let [start, end] = [pointIndex, pointIndex + [...content].length];
+      if (added.lstrip) while (start > previousEnd && isBlank(points[start - 1])) start--;
       if (added.rstrip) while (end < points.length && isBlank(points[end])) end++;
-      last = end;
+      previousEnd = end;
       return { added, start, end };
     });
   }

@@ -83,7 +83,7 @@ import { makeMatrices } from "./matrices.js";
  * @property {PlayerHead[]} heads
  * @property {PlayerRow[]} rows
  * @property {number[]} large
- * @property {string} maps
+ * @property {string} maps the weights of all heads at all steps, as bytes in base64
  * @property {PlayerStrip | null} strip
  * @property {PlayerMark[]} marks
  * @property {{ flow: string, matrices: string }} titles
@@ -95,7 +95,7 @@ import { makeMatrices } from "./matrices.js";
 
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
-const MOVE_EVENT = "mha-player-moved"; // event: one of several runs side by side has moved to another moment
+const MOVE_EVENT = "mha-player-moved"; // one of several runs side by side has moved to another moment
 const SIGNS = "○□◇"; // for the first, second and third relation, as in lab/jobs.py
 const REDUCED_MOTION_FACTOR = 1.6; // slows down playback in steps, without interpolation
 

@@ -145,7 +145,7 @@ export function cutText(context, text, width) {
 }
 
 const UNKNOWN = "[UNK]"; // the model reads this in place of a word for which the tokenizer has no token
-const TWO_LINES = 18; // minimum pixels of a row or column with room for two lines
+const TWO_LINE_HEIGHT = 18; // minimum pixels of a row or column with room for two lines
 
 // Return the typed part of a word in a packet: for a word that was read as [UNK], the part after it.
 /** @type {(name: string) => string} */
@@ -167,7 +167,7 @@ export function writeText(context, text, x, y, width, align, lineHeight = 0) {
     context.fillText(`\u2068${cut}\u2069`, x, lineY);
     return measureWidth(context, cut);
   };
-  if (typed === text || lineHeight < TWO_LINES) return writeLine(text, y);
+  if (typed === text || lineHeight < TWO_LINE_HEIGHT) return writeLine(text, y);
   const { font } = context;
   const size = parseFloat(/([\d.]+)px/.exec(font)?.[1] ?? "0");
   const first = Math.min(size, lineHeight / 2);

@@ -136,6 +136,7 @@ export function findLinksSpot({ rowHeight, left, right }, R, C, x, y) {
 
 // ---- Focus: {row, col}, either may be null; `rows` and `cols` are their counts, by default 1 ---------
 
+// Whether `i` is one of `count` indices from `first` on.
 /** @type {(i: number, first: number | null, count?: number) => boolean} */
 export const isWithin = (i, first, count = 1) => first !== null && i >= first && i < first + count;
 

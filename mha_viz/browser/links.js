@@ -218,10 +218,10 @@ function findStrongestTo(heads, key) {
 // Return the weight between a pinned word and word `i` of the other side, and the strength of its line, or 0 if none.
 /** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, level: number }} */
 function findLink(head, isQuery, i, focus) {
-  const ofQuery = { row: i, col: focus.col ?? 0, cols: focus.cols };
+  const queryLink = { row: i, col: focus.col ?? 0, cols: focus.cols };
   /** @type {Cells} */
   const link = isQuery
-    ? ofQuery
+    ? queryLink
     : { row: focus.row ?? 0, rows: focus.rows, col: i, cols: focus.col === null ? 1 : focus.cols };
   const { row, rows = 1, col, cols = 1 } = link;
   let level = 0;

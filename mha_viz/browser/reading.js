@@ -122,7 +122,7 @@ export function getGridPlace(reading, head) {
   return [layers.indexOf(Math.floor(head / reading.heads)), heads.indexOf(head % reading.heads)];
 }
 
-// Return the name of a head in an address; the page shows `formatMapName`.
+// Return the name of a head for an address. `formatMapName` is for the page.
 /** @type {(reading: Reading, index: number) => string} */
 export const formatHead = (reading, index) => `L${getNumbers(reading, index).join("H")}`;
 
@@ -137,7 +137,7 @@ function getNumbers({ layer_numbers: layers, heads }, index) {
 /** @type {(reading: Reading, index: number) => [number, number]} */
 export const getModelNumbers = (reading, index) => reading.in_model?.[index] ?? getNumbers(reading, index);
 
-// Whether the maps are a selection of heads side by side, rather than layers with their heads.
+// Whether only some heads were kept, whose maps are drawn side by side rather than in rows of layers.
 /** @type {(reading: Reading) => boolean} */
 export const hasKeptHeads = (reading) => !!reading.in_model && !isOfLayers(reading);
 

@@ -201,6 +201,8 @@ export class Stage {
   }
 
   /**
+   * Change fields of the view and draw it. Send the view to the server after `delay` milliseconds.
+   *
    * @param {Record<string, any>} fields
    * @param {number} delay
    */
@@ -219,7 +221,7 @@ export class Stage {
 
   // ---- Focus: the hovered spot or, if there is none, the pinned one -----------------------------------------
 
-  focused() {
+  getFocus() {
     return this.hovered ?? this.drawing.findPinnedSpot();
   }
 

@@ -133,12 +133,12 @@ export function describeOff(reading, heads) {
 // attention/numbers.py.
 /** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
 function nameNumbers(reading, view) {
-  const numbersSoFar = reading.numbers ?? "weight";
+  const baseName = reading.numbers ?? "weight";
   const parts = [
     view.unit === "words" && !reading.numbers?.includes("_by_words") && "by_words",
     view.special === "rescale" && !reading.signed && !reading.numbers?.includes("_rescaled") && "rescaled",
   ];
-  return [numbersSoFar, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
+  return [baseName, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
 }
 
 // List the numbers of one head: the whole matrix or, if it is large, the largest numbers.

@@ -34,7 +34,7 @@ function makeStage({ address = "", isReady = true } = {}) {
     findPinnedSpot: () => stage.view.pin,
     makePin: ({ row, col }) => ({ row, col }),
     draw: () => seen.drawn++,
-    drawFocus: (now) => seen.focused.push([stage.focused(), now]),
+    drawFocus: (now) => seen.focused.push([stage.getFocus(), now]),
   };
   const stage = new Stage(
     (name, value) => seen.sent.push([name, value]),
@@ -50,7 +50,7 @@ function listening(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
   const canvas = {};
   const moves = [];
   const getKeyContext = () => ({
-    from: stage.focused(),
+    from: stage.getFocus(),
     isHeatmap,
     R,
     C,
@@ -70,13 +70,13 @@ function listening(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
 
 test("the focus is the hovered spot or, by default, the pinned one", () => {
   const { stage, seen } = makeStage();
-  assert.equal(stage.focused(), null);
+  assert.equal(stage.getFocus(), null);
   stage.togglePin({ row: 1, col: 2 });
-  assert.deepEqual(stage.focused(), { row: 1, col: 2 });
+  assert.deepEqual(stage.getFocus(), { row: 1, col: 2 });
   stage.hover({ row: 0, col: null });
-  assert.deepEqual(stage.focused(), { row: 0, col: null });
+  assert.deepEqual(stage.getFocus(), { row: 0, col: null });
   stage.hover(null);
-  assert.deepEqual(stage.focused(), { row: 1, col: 2 });
+  assert.deepEqual(stage.getFocus(), { row: 1, col: 2 });
   assert.deepEqual(
     seen.focused.map(([spot]) => spot),
     [
@@ -225,7 +225,7 @@ test("Escape clears the hovered and the pinned spot, except in text fields", () 
     ],
   );
   escape(false);
-  assert.equal(stage.focused(), null);
+  assert.equal(stage.getFocus(), null);
   stage.hover({ row: 0, col: 0 });
   const { drawn } = seen;
   escape(false);

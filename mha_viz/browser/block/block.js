@@ -9,7 +9,7 @@ import { drawDetail, drawThumbnail } from "./stages.js";
 
 /** @type {Record<string, number>} */
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
-const DWELL = 90; // milliseconds before a stage opens under the pointer, so that crossing it opens nothing
+const OPEN_DELAY = 90; // milliseconds before a stage opens under the pointer, so that crossing it opens nothing
 
 /** @typedef {{ name: string, label: string, shape: string, inside: boolean }} Stage */
 
@@ -94,10 +94,10 @@ function openUnderPointer(row, stages, pinned) {
     timer = window.setTimeout(() => openStage(stages, stage), wait);
   };
   for (const stage of stages) {
-    stage.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && openLater(stage, DWELL));
+    stage.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && openLater(stage, OPEN_DELAY));
     stage.addEventListener("focusin", () => getButton(stage).matches(":focus-visible") && openLater(stage, 0));
   }
-  row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && openLater(pinned, 2 * DWELL));
+  row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && openLater(pinned, 2 * OPEN_DELAY));
   row.addEventListener(
     "focusout",
     (event) => !row.contains(/** @type {Node} */ (event.relatedTarget)) && openLater(pinned, 0),

@@ -81,6 +81,7 @@ function describePanel(panelSet, index) {
   return { head: formatHead(reading, panelSet.panels[index].head), model, text, pair, ...request };
 }
 
+// Replace panel numbers by positions among the compared heads.
 /** @type {(panelSet: Panels, change: Edit) => Edit} */
 function toComparedPositions(panelSet, change) {
   /** @type {(panel: number) => number} */

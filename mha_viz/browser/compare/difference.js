@@ -210,7 +210,7 @@ export function listenToDifference(stores, page) {
   };
   const getKeyContext = () => {
     const reference = getReferencePanel(stage);
-    const spot = mapSpot(stores, data.panelSet.panels[reference].reading, stage.focused());
+    const spot = mapSpot(stores, data.panelSet.panels[reference].reading, stage.getFocus());
     const from = spot && !spot.missing ? /** @type {Spot} */ ({ at: reference, row: spot.row, col: spot.col }) : null;
     const { R, C } = /** @type {DrawnDifference} */ (data.derived.diff);
     return { from, isHeatmap: true, R, C, start: { at: reference }, onMove };
@@ -234,7 +234,7 @@ function describeFocus({ data: { derived }, stage }, spot) {
   return [link, " ", makeSoft(values), " ", makeAmount(formatSigned(d[cell], kind))];
 }
 
-const MAX_NAMED = 3; // maximum number of differences listed for a word
+const MAX_LISTED = 3; // differences of a word
 
 // List the largest differences of a row or a column.
 /** @type {(result: DrawnDifference, spot: Span) => HTMLElement} */
@@ -242,7 +242,7 @@ function describeWord({ rows, cols, d, C, kind }, { row, col }) {
   const isQuery = row !== null;
   const units = isQuery ? cols : rows;
   const cells = units.map((_, i) => (row !== null ? row * C + i : i * C + (col ?? 0)));
-  const strongestCells = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, MAX_NAMED);
+  const strongestCells = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, MAX_LISTED);
   const entries = strongestCells.flatMap((i, index) => [
     index ? ", " : "",
     isolateText(units[i].text),

@@ -167,7 +167,7 @@ function placeDifference({ panels, sheet, diff: box }, diff, columnCount) {
 export function refresh(stores, page, all = false) {
   const { panelSet } = stores.data;
   if (!panelSet) return;
-  const spot = stores.stage.focused();
+  const spot = stores.stage.getFocus();
   page.panels.forEach((panel, index) => {
     const place = mapSpot(stores, panelSet.panels[index].reading, spot);
     const key = JSON.stringify(place);
@@ -222,7 +222,7 @@ export function listenToPanel(stores, page, index) {
     return spot && { at: index, ...spot };
   };
   const getKeyContext = () => {
-    const place = mapSpot(stores, reading, stage.focused());
+    const place = mapSpot(stores, reading, stage.getFocus());
     const from = place && !place.missing ? /** @type {Spot} */ ({ at: index, row: place.row, col: place.col }) : null;
     const [R, C] = counts();
     return { from, isHeatmap: !isLinks(), R, C, start: { at: index }, onMove };

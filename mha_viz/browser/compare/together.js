@@ -251,7 +251,7 @@ const isSameWord = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 /** @type {(panelSet: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function distinguishPanels(panelSet, pair) {
   const [i, j] = pair.map((panel) => panelSet.panels[panel].reading);
-  const differences = [nameModels(panelSet, i, j), findDifferingWords(panelSet, i, j), describeHistory(panelSet, i, j)];
+  const differences = [nameModels(panelSet, i, j), findDifferingWords(panelSet, i, j), describeSteps(panelSet, i, j)];
   const phrases = differences.filter(([first, second]) => first !== second);
   return pair.map((panel, index) => ({
     name: namePanel(panelSet, panel).name,
@@ -270,7 +270,7 @@ function nameModels(panelSet, i, j) {
 const nameModel = ({ label, revision }) => `of ${label} (${revision || "no revision"})`;
 
 /** @type {(panelSet: Panels, i: number, j: number) => [string, string]} */
-function describeHistory(panelSet, i, j) {
+function describeSteps(panelSet, i, j) {
   const [firstName, secondName] = [i, j].map((reading) => panelSet.readings[reading].steps || "as read");
   return [firstName, secondName];
 }
@@ -401,9 +401,9 @@ const corresponds = (panelSet, i, j, view) =>
   [panelSet, getSide(panelSet, "cols")].every((side) => !!pairUnits(side, i, j, view).partner);
 /** @type {(pairing: { units: Unit[], others: Unit[] }, partner: number[]) => Unit[]} */
 const joinUnits = ({ units: ours, others }, partner) =>
-  ours.map((unit, index) => nameUnit(unit, others[partner[index]]));
+  ours.map((unit, index) => joinUnit(unit, others[partner[index]]));
 /** @type {(unit: Unit, other: Unit) => Unit} */
-const nameUnit = (unit, other) =>
+const joinUnit = (unit, other) =>
   unit.special || isSameWord(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
 // Convert each difference to a level of the signed scale, 0…255, where 128 is zero. Keep in step with

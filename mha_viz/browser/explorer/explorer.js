@@ -211,7 +211,7 @@ const NAME_PARTS = /L(\d+)H(\d+)/;
 
 class Findings {
   box = make("p", { class: "findings", role: "group", "aria-label": "Findings in this text" });
-  #drawn = /** @type {Finding[] | null} */ (null);
+  #drawnFindings = /** @type {Finding[] | null} */ (null);
   #stores;
 
   /** @param {Stores} stores */
@@ -222,8 +222,8 @@ class Findings {
   draw() {
     const { findings, ablation } = this.#stores.data;
     this.box.hidden = !findings.length || !!ablation; // heads that are off have their own sentence
-    if (this.#drawn === findings) return;
-    this.#drawn = findings;
+    if (this.#drawnFindings === findings) return;
+    this.#drawnFindings = findings;
     const firstUnusual = findings.findIndex(({ isUnusual }) => isUnusual);
     const sentences = findings.map((finding) => this.#makeSentence(finding));
     if (firstUnusual >= 0) sentences.splice(firstUnusual, 0, make("span", { class: "soft" }, UNUSUAL));

@@ -46,7 +46,7 @@ export class HeadView {
   #readout = make("p", { class: "readout" });
   #reason = make("p", { class: "reason", hidden: true });
   // Whether the user has pointed at a drawing; until then, a word pinned by the address is not explained.
-  #hasActed = false;
+  #hasPointed = false;
   #spotWithoutReason = /** @type {Spot | null} */ (null); // announced before its reason arrived
   #longTextNote = make("p", { class: "begun", hidden: true });
   note = make("p", { class: "note soft" });
@@ -198,7 +198,7 @@ export class HeadView {
     const { axes, heads, openHead } = visible;
     const headCount = Math.min(stage.view.on.length, data.reading.together);
     this.#panels.classList.toggle("waiting", heads.length < headCount);
-    const focus = stage.focused();
+    const focus = stage.getFocus();
     if (!openHead) return this.#drawNothing();
     this.#fade(openHead.head);
     this.#drawPanels({ ...axes, heads, focus, quiet: data.quiet, view: stage.view }, openHead);
@@ -297,7 +297,7 @@ export class HeadView {
     this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#reason.hidden = !data.canExplainLinks;
     // Do not ask the server about the word pinned on a first visit, but do ask about a pinned link.
-    const isAsked = this.#hasActed || (!!focus && focus.row !== null && focus.col !== null);
+    const isAsked = this.#hasPointed || (!!focus && focus.row !== null && focus.col !== null);
     this.#reason.replaceChildren(...(focus && data.canExplainLinks && isAsked ? this.#explain(focus, head, axes) : []));
   }
 
@@ -320,7 +320,7 @@ export class HeadView {
     this.draw();
     const { textContent } = this.#reason;
     if (!textContent || !this.#spotWithoutReason) return;
-    if (isSameSpot(this.#spotWithoutReason, stage.focused())) say(textContent);
+    if (isSameSpot(this.#spotWithoutReason, stage.getFocus())) say(textContent);
     this.#spotWithoutReason = null;
   };
 
@@ -349,7 +349,7 @@ export class HeadView {
     const getKeyContext = (isHeatmap) => () => {
       const [R, C] = counts();
       return {
-        from: stage.focused(),
+        from: stage.getFocus(),
         isHeatmap,
         R,
         C,
@@ -361,7 +361,7 @@ export class HeadView {
     stage.listenTo(this.#links, findToken, getKeyContext(false));
     this.#scroller.onscroll = () => this.draw();
     const noteAction = () => {
-      this.#hasActed = true;
+      this.#hasPointed = true;
     };
     for (const canvas of [this.#heat, this.#links])
       for (const name of ["pointerdown", "pointermove", "keydown"]) canvas.addEventListener(name, noteAction, true);

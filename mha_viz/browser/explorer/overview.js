@@ -342,14 +342,14 @@ function drawLabels(context, reading, layout, look) {
   context.textBaseline = "middle";
   context.textAlign = "center";
   const { layers, heads } = getGrid(reading);
-  const areKept = hasKeptHeads(reading);
-  const hasNames = !isOfLayers(reading) && (!areKept || layout.step >= NAME_WIDTH);
+  const isSelection = hasKeptHeads(reading);
+  const hasNames = !isOfLayers(reading) && (!isSelection || layout.step >= NAME_WIDTH);
   for (const [column, head] of hasNames ? heads.entries() : []) {
-    const name = areKept ? formatMapName(reading, head) : String(head);
+    const name = isSelection ? formatMapName(reading, head) : String(head);
     context.fillText(name, layout.left + column * layout.step + layout.size / 2, layout.top / 2);
   }
   context.textAlign = "right";
-  for (const [row, layer] of areKept ? [] : layers.entries()) {
+  for (const [row, layer] of isSelection ? [] : layers.entries()) {
     const name = `L${getModelNumbers(reading, layer * reading.heads)[0]}`;
     context.fillText(name, layout.left - 8, layout.top + row * layout.step + layout.size / 2);
   }
@@ -478,13 +478,13 @@ export function drawPath(arrow, reading, { left, top, step, size }) {
   const line = `M${formatPoint(x, y)}Q${formatPoint(midX, midY, endX, endY)}`;
   const half = 2.5 + width / 2;
   const base = formatPoint(endX - half * dy, endY + half * dx, endX + half * dy, endY - half * dx);
-  const head = `M${formatPoint(u, v)}L${base}Z`;
+  const arrowhead = `M${formatPoint(u, v)}L${base}Z`;
   const group = makeSvg(
     "g",
     { class: arrow.side, "data-of": identifyArrow(arrow) },
     makeSvg("path", { class: "halo", d: line, "stroke-width": formatPoint(width + 3) }),
     makeSvg("path", { class: "line", d: line, "stroke-width": formatPoint(width) }),
-    makeSvg("path", { class: "tip", d: head }),
+    makeSvg("path", { class: "tip", d: arrowhead }),
   );
   return [group];
 }

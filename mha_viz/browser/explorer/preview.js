@@ -182,11 +182,11 @@ export class Ranking {
     const list = this.#list;
     const top = isShare(this.#stores.data.reading) ? 1 : findLargest(ranking.map(({ weight }) => weight));
     const { activeElement } = /** @type {Document | ShadowRoot} */ (list.getRootNode());
-    const hasKeyboard = list.contains(activeElement);
+    const hasFocus = list.contains(activeElement);
     const entries = ranking.slice(0, this.#showsAll ? undefined : SHORT_LIST);
     list.replaceChildren(...entries.map((entry) => this.#makeLine(entry, top)));
     const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
-    if (hasKeyboard) current?.focus(); // keep the focus in its place
+    if (hasFocus) current?.focus(); // keep the focus in its place
   }
 
   /** @type {(entry: RankedHead, top: number) => HTMLElement} */

@@ -100,6 +100,7 @@ function listBlanks(name) {
   return characters.every(isBlank) ? characters : [];
 }
 
+// Return the word number of each token; null for special tokens.
 /** @type {(pieces: Piece[], points: CodePoints) => (number | null)[]} */
 function numberWords(pieces, points) {
   let count = -1;
@@ -173,23 +174,23 @@ function joinGroups(numbers) {
   return groups;
 }
 
-const CONTINUES = "##"; // prefix of a token that continues its word
-const BLANKS = "Ġ▁ ";
+const CONTINUATION_PREFIX = "##"; // prefix of a token that continues its word
+const BLANK_PREFIXES = "Ġ▁ ";
 
 // Return the displayed text of each token. `make_drawn_texts` in text/pieces.py explains the rule.
 /** @type {(pieces: Piece[], numbers: (number | null)[], points: CodePoints) => string[]} */
 function makeDrawnTexts(pieces, numbers, points) {
-  const marksWordStarts = pieces.some(({ name }) => name && BLANKS.includes(name[0]));
+  const marksWordStarts = pieces.some(({ name }) => name && BLANK_PREFIXES.includes(name[0]));
   return pieces.map((piece, i) => {
     const continues =
       i > 0 && numbers[i] !== null && numbers[i] === numbers[i - 1] && isAfterLetters(pieces[i - 1], points);
     const isContinuation =
-      piece.name.startsWith(CONTINUES) ||
+      piece.name.startsWith(CONTINUATION_PREFIX) ||
       (marksWordStarts
-        ? !BLANKS.includes(piece.name[0] ?? "")
+        ? !BLANK_PREFIXES.includes(piece.name[0] ?? "")
         : continues && meetInLetters(pieces[i - 1], piece, points));
     const text = getName(pieces, i, points);
-    return (continues && isContinuation && text !== UNKNOWN ? CONTINUES : "") + text;
+    return (continues && isContinuation && text !== UNKNOWN ? CONTINUATION_PREFIX : "") + text;
   });
 }
 

@@ -166,7 +166,7 @@ function makeKeyList() {
  */
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
-const NEAR_TOP = 60; // pixels
+const TOP_DISTANCE = 60; // pixels
 const MAX_WAIT = 10_000; // milliseconds
 const FILES = { html: "save one interactive HTML file", figures: "save its figures" };
 
@@ -216,7 +216,7 @@ function openFiles() {
 function scrollToBox(box) {
   const sizes = new ResizeObserver(() => {
     box.scrollIntoView({ block: "start" });
-    if (box.getBoundingClientRect().top < NEAR_TOP) sizes.disconnect();
+    if (box.getBoundingClientRect().top < TOP_DISTANCE) sizes.disconnect();
   });
   sizes.observe(box);
   setTimeout(() => sizes.disconnect(), MAX_WAIT);

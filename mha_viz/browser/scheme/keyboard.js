@@ -101,7 +101,7 @@ const findLegend = () => document.querySelector(LEGEND);
 export class Legend {
   #isOpen = false;
   #hadFocus = false;
-  #drawn = /** @type {HTMLDetailsElement | null} */ (null);
+  #drawnLegend = /** @type {HTMLDetailsElement | null} */ (null);
 
   // Return a function that stops watching.
   watch() {
@@ -126,8 +126,8 @@ export class Legend {
   // Call after a change of the page.
   restore() {
     const details = findLegend();
-    if (details === this.#drawn) return;
-    this.#drawn = details;
+    if (details === this.#drawnLegend) return;
+    this.#drawnLegend = details;
     if (!details) return; // it may be absent for a moment
     details.open = this.#isOpen;
     if (this.#hadFocus && document.activeElement === document.body) focusLegend(details);

@@ -143,7 +143,7 @@ class Sentence {
   }
 
   /** @type {() => TypedSentence} */
-  #readTyped() {
+  #getTypedSentence() {
     const { text, pair, pairRow } = this.#page;
     return { text: text.value, pair: pairRow.hidden ? "" : pair.value };
   }
@@ -151,14 +151,14 @@ class Sentence {
   #hasChanged() {
     const { text, pair } = this.#fields;
     const previousPair = this.#page.pairRow.hidden ? this.#data.pair : pair.confirmed;
-    return text.value !== text.confirmed || this.#readTyped().pair !== previousPair;
+    return text.value !== text.confirmed || this.#getTypedSentence().pair !== previousPair;
   }
 
   #read() {
-    if (this.#hasChanged()) rememberSentence(this.#readTyped());
+    if (this.#hasChanged()) rememberSentence(this.#getTypedSentence());
     this.#drawHistory();
     Object.values(this.#fields).forEach((field) => field.markSent());
-    this.#send("read", this.#readTyped());
+    this.#send("read", this.#getTypedSentence());
   }
 
   #drawHistory() {

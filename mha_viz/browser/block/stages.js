@@ -172,8 +172,8 @@ function drawShares(shares, send) {
 /** @type {(title: Children, written: Written) => HTMLElement} */
 function drawWords(title, { towards, away }) {
   /** @type {(sign: string, words: string[]) => HTMLElement} */
-  const line = (sign, words) =>
+  const makeLine = (sign, words) =>
     make("p", { class: sign === "+" ? "towards" : "away" }, make("b", {}, `${sign} `), isolateText(words.join(", ")));
-  const lines = towards.length ? [line("+", towards), line("−", away)] : [makeNote("nothing")];
+  const lines = towards.length ? [makeLine("+", towards), makeLine("−", away)] : [makeNote("nothing")];
   return make("div", { class: "words" }, makeNote(...title), ...lines);
 }

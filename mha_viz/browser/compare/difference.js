@@ -61,7 +61,7 @@ export function drawDifference({ data, stage, look }, page) {
   const { diff } = stage.view;
   page.panels.forEach(({ pill }, index) => pill?.setAttribute("aria-pressed", String(isBetween(diff, index))));
   const result = /** @type {DrawnDifference | Refusal} */ (derived?.diff);
-  page.largest.hidden = !diff || !result.partner;
+  page.largestSection.hidden = !diff || !result.partner;
   if (!diff) return;
   page.diffTitle.replaceChildren(...makeTitle(panelSet, diff));
   page.diffTitle.title = page.diffTitle.textContent ?? "";
@@ -76,8 +76,8 @@ export function drawDifference({ data, stage, look }, page) {
   const minusNote = look.hasMinus ? ", marked −" : "";
   page.diffLess.replaceChildren(`more in ${diff[0] + 1}${minusNote}  `, makeAmount(`−${end}`));
   page.diffMore.replaceChildren(makeAmount(`+${end}`), `  more in ${diff[1] + 1}`);
-  page.list.replaceChildren(...result.largest.map((cell) => makeDifferenceItem(stage, diff, result, cell)));
-  if (!result.largest.length) page.list.append(make("li", { class: "soft" }, "None: the two are identical."));
+  page.largestList.replaceChildren(...result.largest.map((cell) => makeDifferenceItem(stage, diff, result, cell)));
+  if (!result.largest.length) page.largestList.append(make("li", { class: "soft" }, "None: the two are identical."));
 }
 
 /** @type {(panelSet: Panels, diff: [number, number]) => Children} */
@@ -186,7 +186,7 @@ export function refreshDifference(stores, page, spot, all) {
   drawCanvasPair(page.map, scene, focus, all, { ...look, colours: look.signedColours });
   page.diffReadout.replaceChildren(...describeFocus(stores, place), makeSoft(describeLabelStep(page.map.layout?.cell)));
   page.map.canvas.setAttribute("aria-label", `Difference. ${page.diffReadout.textContent}`);
-  markEntries(page.list, result, focus);
+  markEntries(page.largestList, result, focus);
 }
 
 /** @type {(list: HTMLElement, result: DrawnDifference, focus: Span | null) => void} */

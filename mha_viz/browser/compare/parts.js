@@ -269,8 +269,8 @@ function makeDifference(p, actions) {
   [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), makeRamp(), make("span")];
   p.diffScale = make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore);
   p.diffReadout = make("p", { class: "says" });
-  p.list = make("ol");
-  p.largest = make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list);
+  p.largestList = make("ol");
+  p.largestSection = make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.largestList);
   p.diff = make(
     "section",
     { class: "difference", "aria-label": "Difference" },
@@ -280,7 +280,7 @@ function makeDifference(p, actions) {
     p.diffReadout,
     p.diffText,
   );
-  return p.largest;
+  return p.largestSection;
 }
 
 // Make the button between two panels. A click shows or hides their difference.

@@ -336,8 +336,8 @@ function canSubtractTokens(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
   if (isSameText(a, b)) return ours.every((t, index) => String(a.spans[t]) === String(b.spans[theirs[index]]));
   /** @type {(reading: TypedAxis, tokens: number[]) => string} */
-  const word = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
-  return !isSameWord(word(a, ours), word(b, theirs)) || isSplitAlike(a, b, ours, theirs) || !!a.special[ours[0]];
+  const getWord = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
+  return !isSameWord(getWord(a, ours), getWord(b, theirs)) || isSplitAlike(a, b, ours, theirs) || !!a.special[ours[0]];
 }
 
 // ---- One scale ----------------------------------------------------------------------------------------------

@@ -142,8 +142,8 @@ export class Heads {
     if (isDone === (isOff === this.#lastSwitch.isOff)) return;
     this.#lastSwitch = { ...this.#lastSwitch, isOff, isDone: true };
     const mostChanged = ablation?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
-    const later = mostChanged < 0 ? "" : ` ${formatMapName(reading, mostChanged)} changes most.`;
-    this.#say(`${formatMapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
+    const changeNote = mostChanged < 0 ? "" : ` ${formatMapName(reading, mostChanged)} changes most.`;
+    this.#say(`${formatMapName(reading, head)} is ${isOff ? "off" : "on"}.${changeNote}`);
   }
 
   /** @type {(head: number) => boolean} */

@@ -35,8 +35,8 @@ export function makePage(actions) {
   p.field = make("div", { class: "field" });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
-  p.space = make("span", { class: "space" });
-  const strip = [p.examples, p.history, p.addPair, p.read, p.space, model, p.modelField];
+  p.captionSlot = make("span", { class: "space" });
+  const strip = [p.examples, p.history, p.addPair, p.readButton, p.captionSlot, model, p.modelField];
   p.all = make(
     "div",
     { class: "sentence" },
@@ -61,7 +61,7 @@ function makeFields(p, actions) {
   p.pair = makeField("Second sentence", "A second sentence, read after [SEP]", actions);
   p.pair.className = "second";
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
-  p.read = make("button", { type: "button", class: "read", hidden: true, onclick: actions.read }, READ_LABEL);
+  p.readButton = make("button", { type: "button", class: "read", hidden: true, onclick: actions.read }, READ_LABEL);
   p.addPair = makeQuietButton({ "aria-expanded": false, onclick: actions.pair }, "+ Second sentence");
 }
 

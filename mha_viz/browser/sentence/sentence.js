@@ -42,7 +42,7 @@ class Sentence {
   constructor(root, send) {
     this.#send = send;
     this.#page.field.replaceWith(this.#arcField.box);
-    this.#page.space.replaceWith(this.#arcField.caption);
+    this.#page.captionSlot.replaceWith(this.#arcField.caption);
     root.replaceChildren(this.#page.all);
     this.#drawHistory();
     this.#onArcs();
@@ -185,10 +185,10 @@ class Sentence {
 
   // Show the read button while there is something to read.
   #updateReadButton() {
-    const { read, examples } = this.#page;
+    const { readButton, examples } = this.#page;
     const isRead = !this.#hasChanged();
-    if (isRead && read.matches(":focus")) examples.focus();
-    read.hidden = isRead;
+    if (isRead && readButton.matches(":focus")) examples.focus();
+    readButton.hidden = isRead;
   }
 
   #choose() {

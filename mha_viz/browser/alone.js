@@ -3,15 +3,15 @@
 
 export const NOT_DRAWN = "This drawing needs a browser from 2024 or later.";
 
-/** @typedef {{ show: (data: any) => void }} Mounted a component in a standalone file */
-/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => Mounted} Create */
+/** @typedef {{ show: (data: any) => void }} StandaloneDrawing a component in a standalone file */
+/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => StandaloneDrawing} Create */
 
 // Decode base64 of deflated data whose even bytes precede the odd ones; see `compress_packet` in
 // figures/files/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
 export async function inflate(text) {
-  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const compressed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(stream).arrayBuffer());
   const half = Math.ceil(planes.length / 2);
   const bytes = new Uint8Array(planes.length);
@@ -44,11 +44,11 @@ export async function openAlone(create) {
     }
   };
   await waitForFonts();
-  const [app, bytes] = await drawAlone(create, root, content.packet, send, readAddress);
-  if (!app) return;
+  const [drawing, bytes] = await drawAlone(create, root, content.packet, send, readAddress);
+  if (!drawing) return;
   window.addEventListener("hashchange", () => {
     address = "";
-    app.show(bytes);
+    drawing.show(bytes);
   });
   document.documentElement.dataset.painted = "yes";
 }
@@ -76,9 +76,9 @@ export async function openParts(create) {
 async function drawAlone(create, root, packet, send, readAddress) {
   try {
     const bytes = await inflate(packet);
-    const app = create(root, send, readAddress);
-    app.show(bytes);
-    return [app, bytes];
+    const drawing = create(root, send, readAddress);
+    drawing.show(bytes);
+    return [drawing, bytes];
   } catch (error) {
     console.error(error);
     root.textContent = NOT_DRAWN;

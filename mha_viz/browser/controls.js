@@ -2,7 +2,7 @@
 import { closeOnEscape, make } from "./dom.js";
 import { findChoice, listChoices, listControls, describeValue, listOptions } from "./view.js";
 /** @import { Children } from "./dom.js" */
-/** @import { Choice, Drawing, Setting, Settings } from "./view.js" */
+/** @import { Choice, DrawingName, Setting, Settings } from "./view.js" */
 
 /** @typedef {(fields: Record<string, any>, delay?: number) => void} Change */
 
@@ -95,34 +95,34 @@ function fitSelect(select) {
 }
 
 // Make a menu of rules, with a slider for the number of a rule that has one.
-/** @type {(caption: string, name: string, drawing: Drawing, change: Change) => Control} */
+/** @type {(caption: string, name: string, drawing: DrawingName, change: Change) => Control} */
 function makeRuleChoice(caption, name, drawing, change) {
   const rules = Object.fromEntries(listChoices(name, drawing));
   /** @type {(rule: string) => Required<Pick<Choice, "first" | "range">>} */
   const getRange = (rule) => ({ first: rule, range: [0, 1, 1], ...rules[rule] });
-  const mode = makeMenu(caption, listOptions(name, drawing), (rule) => change({ [name]: getRange(rule).first }));
+  const ruleMenu = makeMenu(caption, listOptions(name, drawing), (rule) => change({ [name]: getRange(rule).first }));
   const output = make("output");
   const slider = make("input", { type: "range", "aria-label": `Value of ${caption.toLowerCase()}` });
   /** @type {(rule: string, value: number) => string} */
   const formatValue = (rule, value) => (getRange(rule).range[2] < 1 ? value.toFixed(2) : String(value));
   slider.oninput = () => {
-    const rule = mode.select.value;
+    const rule = ruleMenu.select.value;
     change({ [name]: rule + formatValue(rule, +slider.value) }, 300);
   };
   /** @type {(value: string) => void} */
   const set = (value) => {
     const { value: rule, number } = findChoice(name, value) ?? { value, number: "" };
-    mode.set(rule);
+    ruleMenu.set(rule);
     slider.hidden = output.hidden = !number;
     [slider.min, slider.max, slider.step] = getRange(rule).range.map(String);
     slider.value = number || "0";
     output.textContent = number && formatValue(rule, +number);
   };
-  return { box: make("div", { class: "choice" }, mode.box, slider, output), set };
+  return { box: make("div", { class: "choice" }, ruleMenu.box, slider, output), set };
 }
 
 // Make the controls for the settings of a drawing, by name.
-/** @type {(drawing: Drawing, change: Change) => Record<string, Control & { select?: HTMLSelectElement }>} */
+/** @type {(drawing: DrawingName, change: Change) => Record<string, Control & { select?: HTMLSelectElement }>} */
 export const makeControls = (drawing, change) =>
   Object.fromEntries(
     listControls(drawing).map(({ name, label, control }) => {
@@ -146,23 +146,23 @@ export function makeDrawingMenu(label, ...settings) {
   return menu;
 }
 
-// Label the menu *Drawing* with the settings that differ from the `usual` ones, and the additional drawings `more`.
-/** @type {(view: Settings, usual: Record<string, string>, drawing: Drawing, more?: string[]) => string} */
-export function describeChanges(view, usual, drawing, more = []) {
-  const names = /** @type {Setting[]} */ (Object.keys(usual)).filter((name) => name in view);
-  const changed = names.flatMap((name) => {
+// Label the menu *Drawing* with the settings that differ from the `defaults`, and the additional drawings `more`.
+/** @type {(view: Settings, defaults: Record<string, string>, drawing: DrawingName, more?: string[]) => string} */
+export function describeChanges(view, defaults, drawing, more = []) {
+  const names = /** @type {Setting[]} */ (Object.keys(defaults)).filter((name) => name in view);
+  const changedValues = names.flatMap((name) => {
     const value = view[name] ?? "";
-    return value === usual[name] ? [] : [describeValue(name, value, drawing)];
+    return value === defaults[name] ? [] : [describeValue(name, value, drawing)];
   });
-  return ["Drawing", [...changed, ...more].join(", ")].filter(Boolean).join(": ");
+  return ["Drawing", [...changedValues, ...more].join(", ")].filter(Boolean).join(": ");
 }
 
-// If the initial settings differ from the `usual` ones, say in one line what is left out, with a button that shows all
+// If the initial settings differ from the `defaults`, say in one line what is left out, with a button that shows all
 // or goes back. Hide the line as soon as anything else is chosen.
-/** @type {(line: HTMLElement, initial: Record<string, string>, usual: Record<string, string>, view: Settings,
+/** @type {(line: HTMLElement, initial: Record<string, string>, defaults: Record<string, string>, view: Settings,
  *   change: (settings: Record<string, string>) => void, words: string[]) => void} */
-export function showInitialSettings(line, initial, usual, view, change, [note, backLabel]) {
-  const names = Object.keys(initial).filter((name) => initial[name] !== usual[name]);
+export function showInitialSettings(line, initial, defaults, view, change, [note, backLabel]) {
+  const names = Object.keys(initial).filter((name) => initial[name] !== defaults[name]);
   /** @type {(settings: Record<string, string>) => boolean} */
   const matches = (settings) => names.every((name) => view[/** @type {Setting} */ (name)] === settings[name]);
   /** @type {(settings: Record<string, string>, words: string) => HTMLElement} */
@@ -170,10 +170,10 @@ export function showInitialSettings(line, initial, usual, view, change, [note, b
     const onclick = () => change(Object.fromEntries(names.map((name) => [name, settings[name]])));
     return make("button", { type: "button", class: "quiet", onclick }, words);
   };
-  line.hidden = !names.length || !(matches(initial) || matches(usual));
+  line.hidden = !names.length || !(matches(initial) || matches(defaults));
   line.replaceChildren(
     ...(matches(initial)
-      ? [note, makeButton(usual, "Show all weights")]
+      ? [note, makeButton(defaults, "Show all weights")]
       : ["All weights of this long text are shown; for links, hover over a word.", makeButton(initial, backLabel)]),
   );
 }

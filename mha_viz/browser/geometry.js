@@ -3,10 +3,10 @@ import { formatHead, getKeys } from "./reading.js";
 import { visitRows, gatherRow, findLargestSize, findLargest, getColumns, sumVisible } from "./rows.js";
 import { LONG_TOKENS, getDefaults, getLastParameter, parseSettings, encodeSettings } from "./view.js";
 /** @import { Axis, Bins, Reading } from "./reading.js" */
-/** @import { Kind, Settings } from "./view.js" */
+/** @import { NumberKind, Settings } from "./view.js" */
 
 /**
- * The tokens pinned in a view, or null; `at`: the panel whose tokens they are.
+ * The query and key token pinned in a view, or null; `at`: their panel.
  *
  * @typedef {{ query: number | null, key: number | null, at?: number }} Pin
  */
@@ -14,6 +14,8 @@ import { LONG_TOKENS, getDefaults, getLastParameter, parseSettings, encodeSettin
 /** @typedef {{ query: number, key: number }} Link */
 
 /**
+ * The view of the explorer: `head` is the open head, `on` are the heads drawn together.
+ *
  * @typedef {Settings & { roles: boolean, arrows: boolean, head: number, on: number[], pin: Pin | null, link: Link |
  *   null }} ReadingView
  */
@@ -29,18 +31,18 @@ import { LONG_TOKENS, getDefaults, getLastParameter, parseSettings, encodeSettin
 /**
  * The visible part of one head: w[row * C + col]; hidden[row] is the share of the row that is not shown.
  *
- * @typedef {Kind & { w: Float32Array, R: number, C: number, max?: number, hidden?: Float32Array }} Block
+ * @typedef {NumberKind & { w: Float32Array, R: number, C: number, max?: number, hidden?: Float32Array }} Block
  */
 
-/** @typedef {Block & { max: number }} ShownBlock */
+/** @typedef {Block & { max: number }} ShownBlock a block with its largest absolute value */
 
 /**
- * A block with its hidden shares.
+ * A shown block with the hidden share of every row.
  *
- * @typedef {ShownBlock & { hidden: Float32Array }} WholeBlock
+ * @typedef {ShownBlock & { hidden: Float32Array }} BlockWithHidden
  */
 
-/** @typedef {{ head: number, weight: number }} Rank */
+/** @typedef {{ head: number, weight: number }} RankedHead */
 
 // ---- The view: the visible part of a reading, and its form in the URL -------------------------------
 
@@ -91,9 +93,9 @@ export function encodeView(view, reading) {
   const fields = encodeSettings(view, getDefaultView(reading));
   const head = formatHead(reading, view.head);
   const pin = formatPin(view.pin);
-  const atStart = head === (start.head || formatHead(reading, 0)) && pin === (start.pin || null);
-  fields.head = atStart ? null : head;
-  fields.pin = atStart ? null : pin;
+  const isAtStart = head === (start.head || formatHead(reading, 0)) && pin === (start.pin || null);
+  fields.head = isAtStart ? null : head;
+  fields.pin = isAtStart ? null : pin;
   const others = view.on.filter((h) => h !== view.head).map((h) => h % reading.heads);
   fields.on = others.length ? others.join(".") : null;
   fields.link = view.link ? `${view.link.query}-${view.link.key}` : null;
@@ -155,7 +157,7 @@ const hasSecondText = (axis) => axis.segments.some((s) => s === 1);
 export const isPair = (reading) => hasSecondText(reading) || hasSecondText(getKeys(reading));
 
 // Return the block of one head, with hidden[row], the share of the row that is not shown.
-/** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => WholeBlock} */
+/** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => BlockWithHidden} */
 export function computeBlock(reading, head, view, axes = computeUnits(reading, view)) {
   const part = computeShownBlock(reading, head, view, axes);
   const { quantity, signed } = reading;
@@ -181,10 +183,10 @@ export function computeShownBlock(reading, head, view, { rows, cols }) {
     const first = begin + columns.tokens[0];
     if (columns.isConsecutive && row === raw && !isRescaled) return w.set(raw.subarray(first, first + C), r * C);
     const share = 1 / pieces.length;
-    const shown = share * gatherRow(row, begin, columns, share, w, r * C);
-    const line = w.subarray(r * C, r * C + C);
-    if (isRescaled && shown > 1e-12) for (let c = 0; c < C; c++) line[c] /= shown;
-    else if (isRescaled) line.fill(1 / C);
+    const visibleSum = share * gatherRow(row, begin, columns, share, w, r * C);
+    const outputRow = w.subarray(r * C, r * C + C);
+    if (isRescaled && visibleSum > 1e-12) for (let c = 0; c < C; c++) outputRow[c] /= visibleSum;
+    else if (isRescaled) outputRow.fill(1 / C);
   });
   return makeShownBlock(w, R, C, signed);
 }
@@ -231,9 +233,9 @@ export function listPooledUnits(reading, view) {
   const bins = getBins(reading);
   /** @type {(axis: Axis, bins: Bins, side: string) => number[]} */
   const listVisible = (axis, { starts, special }, side) => {
-    const shown = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
-    if (!side || !hasSecondText(axis)) return shown;
-    return shown.filter((i) => axis.segments[starts[i]] === (side === "a" ? 0 : 1));
+    const visibleUnits = starts.map((_, i) => i).filter((i) => view.special === "keep" || !special[i]);
+    if (!side || !hasSecondText(axis)) return visibleUnits;
+    return visibleUnits.filter((i) => axis.segments[starts[i]] === (side === "a" ? 0 : 1));
   };
   return {
     rows: listVisible(reading, bins.rows, getSides(view)[0]),
@@ -258,9 +260,9 @@ export function poolBlock(reading, head, { rows, cols }) {
   const w = new Float32Array(R * C);
   let max = 0;
   for (let r = 0; r < R; r++) {
-    const from = (head * rowCount + rows[r]) * columnCount;
+    const offset = (head * rowCount + rows[r]) * columnCount;
     for (let c = 0; c < C; c++) {
-      const root = thumbs[from + cols[c]] / 255;
+      const root = thumbs[offset + cols[c]] / 255;
       w[r * C + c] = root * root;
       if (root * root > max) max = root * root;
     }
@@ -345,12 +347,13 @@ export function computeShades(part, scale) {
 }
 
 // Rank all heads by their weight between two units, largest first; return null if the browser lacks the matrices.
-/** @type {(reading: Reading, view: ReadingView & { link: Link }) => Rank[] | null} */
+/** @type {(reading: Reading, view: ReadingView & { link: Link }) => RankedHead[] | null} */
 export function rankHeads(reading, view) {
   const { query, key } = view.link;
   const words = view.unit === "words";
-  const sent = reading.link;
-  if (sent && sent.query === query && sent.key === key && sent.words === words) return rankWeights(sent.weights);
+  const sentLink = reading.link;
+  if (sentLink && sentLink.query === query && sentLink.key === key && sentLink.words === words)
+    return rankWeights(sentLink.weights);
   if (reading.matrices.size < reading.layers * reading.heads) return null;
   const columns = getKeys(reading);
   /** @type {(axis: Axis, token: number) => number[]} */
@@ -366,5 +369,5 @@ export function rankHeads(reading, view) {
   return rankWeights(weights);
 }
 
-/** @type {(weights: number[]) => Rank[]} */
+/** @type {(weights: number[]) => RankedHead[]} */
 const rankWeights = (weights) => weights.map((weight, head) => ({ head, weight })).sort((a, b) => b.weight - a.weight);

@@ -20,8 +20,8 @@ const MIN_MARKED = 4; // smallest cell with room for a minus or an outline, pixe
 const MIN_FRAMED = 6; // smallest cell with a frame, which would hide smaller cells, pixels
 const [FRAME, HALO, TICK] = [1.5, 3.5, 4]; // pixels: a frame, the halo around it, and a tick beside small cells
 export const EDGE = 2; // pixels beyond the last row and column, for half of the frame around them
-const FAINT = 0.1; // of the largest difference; smaller ones need no minus, because their colour is hardly visible
-const DARK = 0.52; // of the largest difference; such a cell is closer to the ink than to the paper
+const FAINT_SHARE = 0.1; // of the largest difference; smaller ones need no minus: their colour is hardly visible
+const DARK_SHARE = 0.52; // of the largest difference; such a cell is closer to the ink than to the paper
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const measureHeatmapLabel = (rows, cols, look) =>
@@ -42,11 +42,14 @@ export function describeLabelStep(cell, minSize) {
 }
 
 // Choose which of `total` rows or columns are labelled: every `step`-th; focused ones replace those close to them.
-/** @type {(total: number, step: number, focused: number | null, count?: number) => Set<number>} */
-export function chooseLabelled(total, step, focused, count = 1) {
-  const focusedIndices = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
-  const regular = Array.from({ length: Math.ceil(total / step) }, (_, k) => k * step);
-  return new Set([...focusedIndices, ...regular.filter((i) => focusedIndices.every((at) => Math.abs(i - at) >= step))]);
+/** @type {(total: number, step: number, focusedIndex: number | null, count?: number) => Set<number>} */
+export function chooseLabelled(total, step, focusedIndex, count = 1) {
+  const focusedIndices = focusedIndex === null ? [] : Array.from({ length: count }, (_, k) => focusedIndex + k);
+  const regularIndices = Array.from({ length: Math.ceil(total / step) }, (_, k) => k * step);
+  return new Set([
+    ...focusedIndices,
+    ...regularIndices.filter((i) => focusedIndices.every((k) => Math.abs(i - k) >= step)),
+  ]);
 }
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
@@ -115,9 +118,9 @@ function drawMinuses(context, { head: { part, largest = part.signed ? part.max :
   if (!look.hasMinus || !largest || cell < MIN_MARKED) return;
   const height = Math.max(1, cell * 0.1);
   part.w.forEach((d, i) => {
-    if (d > -FAINT * largest) return;
+    if (d > -FAINT_SHARE * largest) return;
     const [r, c] = [Math.floor(i / part.C), i % part.C];
-    context.fillStyle = d < -DARK * largest ? look.paper : look.ink;
+    context.fillStyle = d < -DARK_SHARE * largest ? look.paper : look.ink;
     context.fillRect(left + (c + 0.25) * cell, top + (r + 0.5) * cell - height / 2, cell * 0.5, height);
   });
 }
@@ -186,18 +189,18 @@ function drawFocus(context, { focus, head: { part } }, look, { left, top, cell }
  *   isRow: boolean) => void}
  */
 export function drawAxis(context, scene, look, layout, isRow) {
-  const list = isRow ? scene.rows : scene.cols;
-  const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
+  const units = isRow ? scene.rows : scene.cols;
+  const focusedIndex = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
   const size = computeLabelSize(layout.cell, look.minLabelSize);
   const step = computeLabelStep(layout.cell, look.minLabelSize);
-  const labelled = chooseLabelled(list.length, step, focused, count);
-  list.forEach((unit, i) => {
-    const isFocused = isWithin(i, focused, count);
-    if (!isFocused && !labelled.has(i)) return;
+  const labelledIndices = chooseLabelled(units.length, step, focusedIndex, count);
+  units.forEach((unit, i) => {
+    const isFocused = isWithin(i, focusedIndex, count);
+    if (!isFocused && !labelledIndices.has(i)) return;
     context.font = look.textFont(size, isFocused ? 600 : 400);
-    const quiet = unit.special || focused !== null; // labels near a focused one are paler, but still legible
-    context.fillStyle = isFocused ? look.accent : quiet ? look.muted : look.ink;
+    const isPale = unit.special || focusedIndex !== null; // labels near a focused one are paler, but still legible
+    context.fillStyle = isFocused ? look.accent : isPale ? look.muted : look.ink;
     const position = (isRow ? layout.top : layout.left) + (i + 0.5) * layout.cell;
     context.save();
     if (isRow) context.translate(layout.left - 6, position);

@@ -33,8 +33,8 @@ export function isDark(element) {
 export const getResolution = (canvas) => (window.devicePixelRatio || 1) * (canvas.currentCSSZoom || 1);
 
 // Return the colours of positive and of negative numbers.
-/** @type {(look: Look) => { colour: string, below: string }} */
-export const getSignColours = ({ signed }) => ({ colour: signed[signed.length - 2], below: signed[1] });
+/** @type {(look: Look) => { colour: string, negativeColour: string }} */
+export const getSignColours = ({ signed }) => ({ colour: signed[signed.length - 2], negativeColour: signed[1] });
 
 // Fit a canvas to CSS pixels at the screen's resolution; return its cleared context, in CSS pixels.
 /** @type {(canvas: HTMLCanvasElement, width: number, height: number) => CanvasRenderingContext2D} */
@@ -129,14 +129,14 @@ export function cutText(context, text, width) {
     if (measureWidth(context, text) > width) {
       const letters = Array.from(text);
       /** @type {(count: number) => string} */
-      const shortened = (count) => letters.slice(0, count).join("") + "…";
-      let [fits, exceeds] = [0, letters.length]; // binary search, because a token may be thousands of letters long
-      while (exceeds - fits > 1) {
-        const half = (fits + exceeds) >> 1;
-        if (context.measureText(shortened(half)).width > width) exceeds = half;
-        else fits = half;
+      const shorten = (count) => letters.slice(0, count).join("") + "…";
+      let [fittingCount, excessCount] = [0, letters.length]; // a token may be thousands of letters long
+      while (excessCount - fittingCount > 1) {
+        const middle = (fittingCount + excessCount) >> 1;
+        if (context.measureText(shorten(middle)).width > width) excessCount = middle;
+        else fittingCount = middle;
       }
-      cut = shortened(fits);
+      cut = shorten(fittingCount);
     }
     if (cutCache.size > 4000) cutCache.clear();
     cutCache.set(key, cut);
@@ -145,7 +145,7 @@ export function cutText(context, text, width) {
 }
 
 const UNKNOWN = "[UNK]"; // the model reads this in place of a word for which the tokenizer has no token
-const TWO_LINES = 18; // minimum pixels of a row or column with room for two lines
+const TWO_LINE_HEIGHT = 18; // minimum pixels of a row or column with room for two lines
 
 // Return the typed part of a word in a packet: for a word that was read as [UNK], the part after it.
 /** @type {(name: string) => string} */
@@ -161,13 +161,13 @@ export function writeText(context, text, x, y, width, align, lineHeight = 0) {
   context.textAlign = align;
   context.textBaseline = "middle";
   const typed = getTypedPart(text);
-  /** @type {(words: string, height: number) => number} */
-  const writeLine = (words, height) => {
+  /** @type {(words: string, lineY: number) => number} */
+  const writeLine = (words, lineY) => {
     const cut = cutText(context, words, width);
-    context.fillText(`\u2068${cut}\u2069`, x, height);
+    context.fillText(`\u2068${cut}\u2069`, x, lineY);
     return measureWidth(context, cut);
   };
-  if (typed === text || lineHeight < TWO_LINES) return writeLine(text, y);
+  if (typed === text || lineHeight < TWO_LINE_HEIGHT) return writeLine(text, y);
   const { font } = context;
   const size = parseFloat(/([\d.]+)px/.exec(font)?.[1] ?? "0");
   const first = Math.min(size, lineHeight / 2);
@@ -205,5 +205,5 @@ function measureWidths(texts, font) {
   const letters = new Map(Array.from(new Set(texts.join("")), (letter) => [letter, width(letter)]));
   const sums = texts.map((text) => Array.from(text).reduce((sum, letter) => sum + (letters.get(letter) ?? 0), 0));
   const order = Array.from(texts.keys()).sort((a, b) => sums[b] - sums[a]);
-  return order.slice(0, MAX_MEASURED).map((at) => width(texts[at]));
+  return order.slice(0, MAX_MEASURED).map((i) => width(texts[i]));
 }

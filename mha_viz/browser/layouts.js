@@ -100,13 +100,13 @@ export function computeLinksLayout(width, R, C, height, label, maxRowHeight = 34
 // Lay out a heatmap: square cells of at least 2 pixels with labels above and beside them. Long texts scroll rather than
 // blur.
 /**
- * @type {(width: number, R: number, C: number, height: number, label: number, above?: number, maxCell?: number) =>
- *   HeatmapLayout}
+ * @type {(width: number, R: number, C: number, height: number, labelWidth: number, labelHeight?: number,
+ *   maxCell?: number) => HeatmapLayout}
  */
-export function computeHeatmapLayout(width, R, C, height, label, above = label, maxCell = 44) {
-  const fittingSize = Math.max(2, Math.min(maxCell, (width - label) / C, (height - above) / R));
+export function computeHeatmapLayout(width, R, C, height, labelWidth, labelHeight = labelWidth, maxCell = 44) {
+  const fittingSize = Math.max(2, Math.min(maxCell, (width - labelWidth) / C, (height - labelHeight) / R));
   const cell = fittingSize >= 4 ? Math.floor(fittingSize) : Math.floor(fittingSize * 2) / 2;
-  return { cell, left: label, top: above, width: label + cell * C, height: above + cell * R };
+  return { cell, left: labelWidth, top: labelHeight, width: labelWidth + cell * C, height: labelHeight + cell * R };
 }
 
 /** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */
@@ -136,8 +136,9 @@ export function findLinksSpot({ rowHeight, left, right }, R, C, x, y) {
 
 // ---- Focus: {row, col}, either may be null; `rows` and `cols` are their counts, by default 1 ---------
 
-/** @type {(i: number, from: number | null, count?: number) => boolean} */
-export const isWithin = (i, from, count = 1) => from !== null && i >= from && i < from + count;
+// Whether `i` is one of `count` indices from `first` on.
+/** @type {(i: number, first: number | null, count?: number) => boolean} */
+export const isWithin = (i, first, count = 1) => first !== null && i >= first && i < first + count;
 
 // Return the weight of a focused link: the sum over several columns, the mean over several rows.
 /** @type {(part: Block, span: Cells) => number} */

@@ -5,7 +5,7 @@ import { fitCanvas, measureWidest, writeText } from "./ink.js";
 import { computeLinksLayout, computeSpanWeight, isWithin } from "./layouts.js";
 import { formatNumber } from "./numerals.js";
 import { isShare, nameUnits } from "./view.js";
-/** @import { Axes, Block, ShownBlock, Unit, WholeBlock } from "./geometry.js" */
+/** @import { Axes, Block, ShownBlock, Unit, BlockWithHidden } from "./geometry.js" */
 /** @import { Cells, LinksLayout, Span } from "./layouts.js" */
 /** @import { Look } from "./stage.js" */
 /** @import { Settings } from "./view.js" */
@@ -15,11 +15,11 @@ import { isShare, nameUnits } from "./view.js";
  *
  * @typedef {object} ShownHeadFields
  * @property {number} head
- * @property {WholeBlock} part
+ * @property {BlockWithHidden} part
  * @property {Uint8ClampedArray} shade
  * @property {string} colour
  * @property {number[]} dash
- * @property {string} [below]
+ * @property {string} [negativeColour]
  * @property {number} [largest]
  * @property {OffscreenCanvas} [picture]
  */
@@ -28,7 +28,7 @@ import { isShare, nameUnits } from "./view.js";
 
 /** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean, view: Settings }} LinkScene */
 
-const MAX_LETTERS = 16; // maximum font size, pixels; font hinting can make letters much wider than at 15
+const MAX_FONT_SIZE = 16; // pixels; font hinting can make letters much wider than at 15
 const LINE_GAP = 4; // pixels between the lines of two heads that link the same tokens
 const NUMBER_GAP = 6; // pixels between a word and the number after it
 const MAX_NUMBERS = 3; // heads whose weights are shown after a word
@@ -39,13 +39,13 @@ const LEVELS = 24; // the number of line strengths; all lines of one strength ar
 /** @type {(strength: number) => number} */
 const computeOpacity = (strength) => Math.round(1000 * strength ** 0.7) / 1000;
 
-// Draw the scale of lines as a background: from 0 to full strength, or from full strength `below` 0.
-/** @type {(colour: string, below?: string) => string} */
-export function makeLineRamp(colour, below) {
+// Draw the scale of lines as a background: from 0 to full strength; with `negativeColour`, from full strength below 0.
+/** @type {(colour: string, negativeColour?: string) => string} */
+export function makeLineRamp(colour, negativeColour) {
   const stops = Array.from({ length: 9 }, (_, i) => computeOpacity(i / 8));
   /** @type {(hue: string) => (stop: number) => string} */
   const makeStop = (hue) => (stop) => `color-mix(in srgb, ${hue} ${(100 * stop).toFixed(1)}%, transparent)`;
-  const negativeStops = below ? stops.slice(1).reverse().map(makeStop(below)) : [];
+  const negativeStops = negativeColour ? stops.slice(1).reverse().map(makeStop(negativeColour)) : [];
   return `linear-gradient(90deg, ${[...negativeStops, ...stops.map(makeStop(colour))].join()})`;
 }
 
@@ -54,7 +54,10 @@ const getLevel = ({ ink }, cell) => Math.round(((ink?.[cell] ?? 0) / 255) * LEVE
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const measureLinksLabel = (rows, cols, look) =>
-  Math.max(measureWidest(rows, cols, look.textFont(15)) + 8, measureWidest(rows, cols, look.textFont(MAX_LETTERS)) + 1);
+  Math.max(
+    measureWidest(rows, cols, look.textFont(15)) + 8,
+    measureWidest(rows, cols, look.textFont(MAX_FONT_SIZE)) + 1,
+  );
 
 // scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
 // quiet: hide the numbers, because they would reveal an answer}. Drawings of equal size share `look.labelWidth`
@@ -77,7 +80,7 @@ export function drawLinks(canvas, scene, look, scroll) {
   context.translate(0, -scroll);
   const band = [scroll - layout.rowHeight, scroll + visibleHeight + layout.rowHeight];
   const shifts = computeShifts(scene.heads.length, layout);
-  scene.heads.forEach((head, place) => drawStrokes(context, scene, head, layout, band, shifts[place]));
+  scene.heads.forEach((head, index) => drawStrokes(context, scene, head, layout, band, shifts[index]));
   drawTokens(context, scene, layout, look, band);
   return layout;
 }
@@ -86,7 +89,7 @@ export function drawLinks(canvas, scene, look, scroll) {
 /** @type {(heads: number, layout: LinksLayout) => number[]} */
 function computeShifts(heads, layout) {
   const step = Math.min(LINE_GAP, layout.rowHeight / 2 / heads);
-  return Array.from({ length: heads }, (_, place) => (place - (heads - 1) / 2) * step);
+  return Array.from({ length: heads }, (_, index) => (index - (heads - 1) / 2) * step);
 }
 
 // Return the width of a number, relative to the height of its letters, and how many numbers fit after a word.
@@ -104,7 +107,7 @@ function measureNumbers(heads, width) {
  *   number[], shift: number) => void}
  */
 function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
-  const { part, colour, dash, below: negative } = head;
+  const { part, colour, dash, negativeColour } = head;
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
   const { C } = part;
@@ -123,15 +126,15 @@ function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
     if (!level) continue;
     const [y1, y2] = [computeMiddle(r), computeMiddle(c)];
     if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
-    const path = (paths[level + (negative && part.w[i] < 0 ? LEVELS : 0)] ??= new Path2D());
+    const path = (paths[level + (negativeColour && part.w[i] < 0 ? LEVELS : 0)] ??= new Path2D());
     path.moveTo(left, y1);
     path.bezierCurveTo(left + bend, y1, right - bend, y2, right, y2);
   }
   context.setLineDash(dash);
-  paths.forEach((path, place) => {
+  paths.forEach((path, index) => {
     if (!path) return;
-    const level = place > LEVELS ? place - LEVELS : place;
-    context.strokeStyle = place > LEVELS ? (negative ?? colour) : colour;
+    const level = index > LEVELS ? index - LEVELS : index;
+    context.strokeStyle = index > LEVELS ? (negativeColour ?? colour) : colour;
     context.globalAlpha = computeOpacity(level / LEVELS);
     context.lineWidth = 1 + (2.5 * level) / LEVELS;
     context.stroke(path);
@@ -145,19 +148,19 @@ function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
  *   void}
  */
 function drawTokens(context, scene, layout, look, [above, below]) {
-  const size = Math.max(10, Math.min(MAX_LETTERS, layout.rowHeight - 6));
+  const size = Math.max(10, Math.min(MAX_FONT_SIZE, layout.rowHeight - 6));
   const { focus } = scene;
   /** @type {(list: Unit[], isQuery: boolean) => void} */
   const drawSide = (list, isQuery) =>
     list.forEach((unit, i) => {
       const y = (i + 0.5) * layout.rowHeight;
       if (y < above || y > below) return;
-      const focused = focus && (isQuery ? focus.row : focus.col);
-      const otherFocused = focus && (isQuery ? focus.col : focus.row);
-      const isFocused = focus && isWithin(i, focused, isQuery ? focus.rows : focus.cols);
-      const isOtherSide = focus && focused === null && otherFocused !== null;
+      const focusedIndex = focus && (isQuery ? focus.row : focus.col);
+      const otherIndex = focus && (isQuery ? focus.col : focus.row);
+      const isFocused = focus && isWithin(i, focusedIndex, isQuery ? focus.rows : focus.cols);
+      const isOtherSide = focus && focusedIndex === null && otherIndex !== null;
       const isLinked = isOtherSide && scene.heads.some((head) => findLink(head, isQuery, i, focus).level);
-      const isStrong = !focus || isFocused || isLinked || (focused === null && otherFocused === null);
+      const isStrong = !focus || isFocused || isLinked || (focusedIndex === null && otherIndex === null);
       context.fillStyle = isFocused ? look.accent : unit.special || !isStrong ? look.muted : look.ink;
       context.font = look.textFont(size, isFocused ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
@@ -215,10 +218,10 @@ function findStrongestTo(heads, key) {
 // Return the weight between a pinned word and word `i` of the other side, and the strength of its line, or 0 if none.
 /** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, level: number }} */
 function findLink(head, isQuery, i, focus) {
-  const ofQuery = { row: i, col: focus.col ?? 0, cols: focus.cols };
+  const queryLink = { row: i, col: focus.col ?? 0, cols: focus.cols };
   /** @type {Cells} */
   const link = isQuery
-    ? ofQuery
+    ? queryLink
     : { row: focus.row ?? 0, rows: focus.rows, col: i, cols: focus.col === null ? 1 : focus.cols };
   const { row, rows = 1, col, cols = 1 } = link;
   let level = 0;

@@ -3,40 +3,40 @@
 /**
  * A typed sentence, possibly with a second one.
  *
- * @typedef {{ text: string, pair: string }} Typed
+ * @typedef {{ text: string, pair: string }} TypedSentence
  */
 
-const ACTED = "mha_viz.acted";
-const SENTENCES = "mha_viz.sentences";
-const MOST_SENTENCES = 20;
-const MOST_LETTERS = 2000; // maximum length of a stored sentence, in characters
-const SHORTCUTS = "mha_viz.shortcuts";
+const ACTED_KEY = "mha_viz.acted";
+const SENTENCES_KEY = "mha_viz.sentences";
+const MAX_SENTENCES = 20;
+const MAX_CHARACTERS = 2000; // of a stored sentence
+const SHORTCUTS_KEY = "mha_viz.shortcuts";
 
 // Whether the user has ever touched, typed or scrolled on Explore; if so, the first-visit animation does not run.
 /** @type {() => boolean} */
 export function hasActed() {
   try {
-    return window.localStorage.getItem(ACTED) === "yes";
+    return window.localStorage.getItem(ACTED_KEY) === "yes";
   } catch {
     return false;
   }
 }
 
 /** @type {() => void} */
-export function rememberActing() {
+export function rememberUserAction() {
   try {
-    window.localStorage.setItem(ACTED, "yes");
+    window.localStorage.setItem(ACTED_KEY, "yes");
   } catch {
     // a private window: the animation runs again in the next visit
   }
 }
 
 // Return the sentences typed here, latest first. They stay in this browser and are not sent anywhere.
-/** @type {() => Typed[]} */
+/** @type {() => TypedSentence[]} */
 export function loadSentences() {
   try {
-    const entries = JSON.parse(window.localStorage.getItem(SENTENCES) ?? "[]");
-    return Array.isArray(entries) ? entries.filter(isSentence).slice(0, MOST_SENTENCES) : [];
+    const entries = JSON.parse(window.localStorage.getItem(SENTENCES_KEY) ?? "[]");
+    return Array.isArray(entries) ? entries.filter(isSentence).slice(0, MAX_SENTENCES) : [];
   } catch {
     return [];
   }
@@ -47,12 +47,12 @@ const isSentence = (entry) => typeof entry?.text === "string" && typeof entry?.p
 
 // Store a sentence, or move it to the front if it is already stored. A text that is too long is not stored, not even in
 // part.
-/** @type {(typed: Typed) => void} */
+/** @type {(typed: TypedSentence) => void} */
 export function rememberSentence({ text, pair }) {
-  if (!text.trim() || text.length + pair.length > MOST_LETTERS) return;
+  if (!text.trim() || text.length + pair.length > MAX_CHARACTERS) return;
   const others = loadSentences().filter((sentence) => sentence.text !== text || sentence.pair !== pair);
   try {
-    window.localStorage.setItem(SENTENCES, JSON.stringify([{ text, pair }, ...others].slice(0, MOST_SENTENCES)));
+    window.localStorage.setItem(SENTENCES_KEY, JSON.stringify([{ text, pair }, ...others].slice(0, MAX_SENTENCES)));
   } catch {
     // a private window, or no room: the history does not change
   }
@@ -61,7 +61,7 @@ export function rememberSentence({ text, pair }) {
 /** @type {() => void} */
 export function forgetSentences() {
   try {
-    window.localStorage.removeItem(SENTENCES);
+    window.localStorage.removeItem(SENTENCES_KEY);
   } catch {
     // if storage is refused, nothing was stored
   }
@@ -71,7 +71,7 @@ export function forgetSentences() {
 /** @type {() => boolean} */
 export function areShortcutsOn() {
   try {
-    return window.localStorage.getItem(SHORTCUTS) !== "off";
+    return window.localStorage.getItem(SHORTCUTS_KEY) !== "off";
   } catch {
     return true;
   }
@@ -80,7 +80,7 @@ export function areShortcutsOn() {
 /** @type {(isOn: boolean) => void} */
 export function storeShortcuts(isOn) {
   try {
-    window.localStorage.setItem(SHORTCUTS, isOn ? "on" : "off");
+    window.localStorage.setItem(SHORTCUTS_KEY, isOn ? "on" : "off");
   } catch {
     // a private window: the shortcuts stay on
   }

@@ -16,10 +16,10 @@ const mounts = new WeakMap(); // the drawing in an element, and the function tha
  * the drawing once its elements have left the page. Streamlit also calls this function when new data replace a call,
  * although the drawing continues.
  *
- * @template {{ show: (data: any) => void, stop?: () => void }} OnPage
+ * @template {{ show: (data: any) => void, stop?: () => void }} MountedDrawing
  * @param {StreamlitComponent} component
  * @param {string} selector
- * @param {(root: HTMLElement, send: Send) => OnPage} create
+ * @param {(root: HTMLElement, send: Send) => MountedDrawing} create
  * @param {string} failure Message shown in place of a drawing that fails; if empty, the error is rethrown.
  */
 export function mountComponent({ data, parentElement, setTriggerValue }, selector, create, failure = "") {

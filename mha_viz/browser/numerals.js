@@ -1,6 +1,6 @@
 // Format numbers in all drawings, notes and tables, by the rules of mha_viz/numerals.py.
 import { isShare } from "./view.js";
-/** @import { Kind } from "./view.js" */
+/** @import { NumberKind } from "./view.js" */
 
 const MINUS = "−";
 
@@ -38,7 +38,7 @@ export function formatThreeDigits(value, isSigned = false) {
 }
 
 // Format a number of a reading: a share with three decimals, any other like `formatThreeDigits`.
-/** @type {(value: number, kind?: Kind) => string} */
+/** @type {(value: number, kind?: NumberKind) => string} */
 export const formatNumber = (value, kind = {}) => {
   if (!isShare(kind)) return formatThreeDigits(value, kind.signed);
   if (value <= -0.0005) return MINUS + formatNumber(-value);
@@ -46,7 +46,7 @@ export const formatNumber = (value, kind = {}) => {
 };
 
 // Format a difference between numbers of a reading, with its sign.
-/** @type {(value: number, kind?: Kind) => string} */
+/** @type {(value: number, kind?: NumberKind) => string} */
 export const formatSigned = (value, kind = {}) =>
   isShare(kind) ? (value < 0 ? MINUS : "+") + formatNumber(Math.abs(value)) : formatThreeDigits(value, true);
 

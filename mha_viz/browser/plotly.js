@@ -8,10 +8,12 @@ export const getAxis = (layout, name) => layout[`${name[0]}axis${name.slice(1)}`
 // Return the area of an axis: the rectangle of its subplot that receives pointer events.
 /** @type {(chart: any, name: string) => Area | null} */
 export function getArea(chart, name) {
-  const other = getAxis(chart.layout, name).anchor ?? (name[0] === "x" ? "y" : "x");
-  const subplot = [name, other].sort().join("");
+  const otherAxis = getAxis(chart.layout, name).anchor ?? (name[0] === "x" ? "y" : "x");
+  const subplot = [name, otherAxis].sort().join("");
   const rectangle = chart.querySelector(`.nsewdrag[data-subplot="${subplot}"]`);
-  const [x, y, width, height] = ["x", "y", "width", "height"].map((side) => Number(rectangle?.getAttribute(side)));
+  const [x, y, width, height] = ["x", "y", "width", "height"].map((attribute) =>
+    Number(rectangle?.getAttribute(attribute)),
+  );
   return rectangle && { x, y, width, height };
 }
 

@@ -2,11 +2,11 @@
 import { isOfLayers } from "./view.js";
 /** @import { Link } from "./geometry.js" */
 
-/** @typedef {{ starts: number[], special: number[] }} Bins */
+/** @typedef {{ starts: number[], special: number[] }} Bins pooled tokens: their first ones */
 /** @typedef {{ label: string, help: string, unit: string, values: (number | null)[] }} Metric */
 
 /**
- * Data for rows or columns: the tokens of a text, and the words that join them.
+ * Data for rows or columns: the tokens of a text and its words. `groups`: the tokens of each word.
  *
  * @typedef {object} Axis
  * @property {number} n
@@ -39,26 +39,26 @@ import { isOfLayers } from "./view.js";
  * @property {string} [quantity]
  * @property {string} [numbers] what the numbers are called, unless they are the weights that the model computed
  * @property {boolean} [signed]
- * @property {number[][]} [hidden]
- * @property {string} key
- * @property {string} of
- * @property {string} model by which the server loads it
- * @property {string} cited what a reader can look up, with its revision
- * @property {string} label the model in a title
- * @property {string} revision in words
+ * @property {number[][]} [hidden] [head in `full`][query]: the share hidden before rescaling
+ * @property {string} key identifies the reading
+ * @property {string} of identifies its text
+ * @property {string} model the name by which the server loads the model
+ * @property {string} cited the name of the model in citations, with its revision
+ * @property {string} label the name of the model in titles
+ * @property {string} revision the revision in words
  * @property {string} steps
  * @property {number} layers
  * @property {number} heads
- * @property {number} together
- * @property {number[]} full
+ * @property {number} together the maximum number of heads drawn together
+ * @property {number[]} full the heads whose matrices were sent
  * @property {{ layers: number[], heads: number[] }} [drawn] the layers and heads of the grid, if not all
- * @property {[number, number][]} [in_model] the layer and the head of the model in each map, if only some were kept
+ * @property {[number, number][]} [in_model] [layer, head] of each map in the model, if only some heads were kept
  * @property {number[]} [layer_numbers] the numbers of the layers in the model, if the reading has only some of them
  * @property {Metric[]} metrics
  * @property {Themes} themes
  * @property {{ head?: string | null, pin?: string | null }} [start]
  * @property {Bins & { keys?: Bins }} [bins]
- * @property {Uint8Array} [thumbs]
+ * @property {Uint8Array} [thumbs] pooled weights of all heads
  * @property {Map<number, Float32Array>} matrices
  * @property {Link & { words: boolean, weights: number[] }} [link]
  */
@@ -122,22 +122,22 @@ export function getGridPlace(reading, head) {
   return [layers.indexOf(Math.floor(head / reading.heads)), heads.indexOf(head % reading.heads)];
 }
 
-// Return the name of a head in an address; the page shows `formatMapName`.
+// Return the name of a head for an address. `formatMapName` is for the page.
 /** @type {(reading: Reading, index: number) => string} */
 export const formatHead = (reading, index) => `L${getNumbers(reading, index).join("H")}`;
 
-// Return the layer and the head of a map as numbered in the reading.
+// Return the layer and head numbers of a map, by its place in the reading and `layer_numbers`.
 /** @type {(reading: Reading, index: number) => [number, number]} */
 function getNumbers({ layer_numbers: layers, heads }, index) {
   const row = Math.floor(index / heads);
   return [layers?.[row] ?? row, index % heads];
 }
 
-// Return the layer and the head of a map as numbered in the model, which differ if only some heads were kept.
+// Return the layer and head numbers of a map in the model. They differ from `getNumbers` if only some heads were kept.
 /** @type {(reading: Reading, index: number) => [number, number]} */
 export const getModelNumbers = (reading, index) => reading.in_model?.[index] ?? getNumbers(reading, index);
 
-// Whether the maps are a selection of heads side by side, rather than layers with their heads.
+// Whether only some heads were kept, whose maps are drawn side by side rather than in rows of layers.
 /** @type {(reading: Reading) => boolean} */
 export const hasKeptHeads = (reading) => !!reading.in_model && !isOfLayers(reading);
 

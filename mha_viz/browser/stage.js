@@ -10,10 +10,10 @@ import { isUnanswered } from "./mount.js";
  * Colours and fonts of the page, and the size of one drawing.
  *
  * @typedef {object} Look
- * @property {string} theme
- * @property {string[]} ramp
- * @property {string[]} signed
- * @property {string[]} heads
+ * @property {string} theme identifies the colours
+ * @property {string[]} ramp the colours of shares
+ * @property {string[]} signed the colours of signed numbers
+ * @property {string[]} heads the colours of heads
  * @property {number[][]} dashes
  * @property {boolean} hasMinus whether cells below 0 carry a minus
  * @property {Uint32Array} colours
@@ -22,8 +22,8 @@ import { isUnanswered } from "./mount.js";
  * @property {string} paper
  * @property {string} accent
  * @property {string} muted
- * @property {string} small
- * @property {number} [minLabelSize]
+ * @property {string} smallFont
+ * @property {number} [minLabelSize] pixels
  * @property {(size: number, weight?: number) => string} textFont
  * @property {(size: number) => string} numberFont
  * @property {number} width
@@ -46,14 +46,14 @@ import { isUnanswered } from "./mount.js";
  * @property {(view: View) => object} makeMessage the message to the server about a view
  * @property {() => Spot | null} findPinnedSpot the spot that the view pins, null if it is not shown
  * @property {(spot: Spot) => Pin} makePin the pin of a view for a spot
- * @property {() => void} draw draw everything
- * @property {(now: boolean) => void} drawFocus draw the focus; `now`: do not wait for the next frame
+ * @property {() => void} draw draws everything
+ * @property {(now: boolean) => void} drawFocus draws the focus; `now`: without waiting for the next frame
  */
 
 /**
- * The data that key handling on a canvas needs.
+ * The data that an arrow key on a canvas needs to move the focus.
  *
- * @typedef {object} Walk
+ * @typedef {object} KeyContext
  * @property {Spot | null} from the focused spot
  * @property {boolean} isHeatmap
  * @property {number} R
@@ -132,7 +132,7 @@ export function readLook(look, root, themes, mutedElement) {
   look.muted = getComputedStyle(mutedElement).color;
   const [sans, mono] = [value("--st-font", "sans-serif"), value("--st-code-font", "monospace")];
   look.minLabelSize = Number(value("--mha-letters", "0")); // minimum size of labels, for class mode on a projector
-  look.small = `${look.minLabelSize || 11}px ${mono}`;
+  look.smallFont = `${look.minLabelSize || 11}px ${mono}`;
   look.textFont = (size, weight = 400) => `${weight} ${size}px ${sans}`;
   look.numberFont = (size) => `600 ${size}px ${mono}`;
 }
@@ -147,7 +147,7 @@ export class Stage {
   hovered = /** @type {Spot | null} */ (null); // the spot under the pointer or the arrow keys
   #sendTimer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
   #unsent = /** @type {Record<string, any>} */ ({}); // the latest changes of the view
-  #resizing = 0;
+  #resizeFrame = 0;
 
   /**
    * @param {Send} send
@@ -165,7 +165,7 @@ export class Stage {
 
   stop() {
     clearTimeout(this.#sendTimer);
-    cancelAnimationFrame(this.#resizing);
+    cancelAnimationFrame(this.#resizeFrame);
     document.removeEventListener("keydown", this.#onEscape);
     window.removeEventListener("popstate", this.#onHistory);
     window.removeEventListener("resize", this.#onResize);
@@ -201,6 +201,8 @@ export class Stage {
   }
 
   /**
+   * Change fields of the view and draw it. Send the view to the server after `delay` milliseconds.
+   *
    * @param {Record<string, any>} fields
    * @param {number} delay
    */
@@ -219,7 +221,7 @@ export class Stage {
 
   // ---- Focus: the hovered spot or, if there is none, the pinned one -----------------------------------------
 
-  focused() {
+  getFocus() {
     return this.hovered ?? this.drawing.findPinnedSpot();
   }
 
@@ -246,19 +248,19 @@ export class Stage {
    *
    * @param {HTMLCanvasElement} canvas
    * @param {(event: MouseEvent) => Spot | null} findSpot
-   * @param {() => Walk} getWalk
+   * @param {() => KeyContext} getKeyContext
    */
-  listenTo(canvas, findSpot, getWalk) {
+  listenTo(canvas, findSpot, getKeyContext) {
     canvas.onpointermove = (event) => this.hover(findSpot(event));
     canvas.onpointerleave = () => this.hover(null);
     canvas.onblur = () => this.hover(null);
     canvas.onclick = (event) => this.togglePin(findSpot(event));
-    canvas.onkeydown = (event) => this.#onKey(event, getWalk());
+    canvas.onkeydown = (event) => this.#onKey(event, getKeyContext());
   }
 
   /**
    * @param {KeyboardEvent} event
-   * @param {Walk} walk
+   * @param {KeyContext} context
    */
   #onKey(event, { from, isHeatmap, R, C, start, onMove }) {
     const step = getArrowStep(event);
@@ -291,7 +293,7 @@ export class Stage {
   };
 
   #onResize = () => {
-    cancelAnimationFrame(this.#resizing);
-    this.#resizing = requestAnimationFrame(() => this.drawing.draw());
+    cancelAnimationFrame(this.#resizeFrame);
+    this.#resizeFrame = requestAnimationFrame(() => this.drawing.draw());
   };
 }

@@ -1,8 +1,8 @@
 // The settings of a drawing, from a table that Python reads too: values, defaults, and how the address represents them.
-import ROWS from "../view/view.json" with { type: "json" };
+import TABLE from "../view/view.json" with { type: "json" };
 
-/** @typedef {"head" | "on" | "pin" | "link" | "roles" | "arrows" | "diff" | "at"} WithoutControl */
-/** @typedef {Exclude<keyof typeof ROWS.settings, WithoutControl>} Setting */
+/** @typedef {"head" | "on" | "pin" | "link" | "roles" | "arrows" | "diff" | "at"} SettingWithoutControl */
+/** @typedef {Exclude<keyof typeof TABLE.settings, SettingWithoutControl>} Setting */
 
 /**
  * The settings of a picture that have a control, with values as in the page's address.
@@ -11,7 +11,7 @@ import ROWS from "../view/view.json" with { type: "json" };
  *   Partial<Record<Setting, string>>} Settings
  */
 
-/** @typedef {"explorer" | "compare"} Drawing */
+/** @typedef {"explorer" | "compare"} DrawingName */
 
 /**
  * A value of a setting: its label and tip and, for a family with numbers, its pattern, first value and range.
@@ -23,43 +23,43 @@ import ROWS from "../view/view.json" with { type: "json" };
  * @property {string} [pattern]
  * @property {string} [first]
  * @property {number[]} [range]
- * @property {string} [changed]
- * @property {string[]} [not_in]
+ * @property {string} [changed] its description in the label of the menu; {} is its number
+ * @property {string[]} [not_in] drawings that do not accept it
  */
 
 /**
- * @typedef {object} Row
+ * @typedef {object} SettingRow
  * @property {string} [values]
  * @property {string} [default]
- * @property {string} [long]
- * @property {string} [not_shares]
+ * @property {string} [long] the default for long texts
+ * @property {string} [not_shares] the default for numbers that are not shares
  * @property {Record<string, Choice> | string} [choices] or the quantities
  * @property {string} [label]
  * @property {Record<string, string>} [labels] by drawing
- * @property {string} [control]
- * @property {string} [changed]
+ * @property {string} [control] the kind of control, if there is one
+ * @property {string} [changed] the description of any value; {} is its label
  * @property {string[]} drawings
  */
 
 /**
  * The kind of some numbers: the quantity, by default the weight, and whether they are signed.
  *
- * @typedef {{ quantity?: string, signed?: boolean }} Kind
+ * @typedef {{ quantity?: string, signed?: boolean }} NumberKind
  */
 
-/** @type {Record<string, Row>} */
-const SETTINGS = ROWS.settings;
+/** @type {Record<string, SettingRow>} */
+const SETTINGS = TABLE.settings;
 /** @type {Record<string, { label: string, numbers: string, of_layers?: boolean }>} */
-const QUANTITIES = ROWS.quantities;
+const QUANTITIES = TABLE.quantities;
 
-/** @type {(kind: Kind) => boolean} */
+/** @type {(kind: NumberKind) => boolean} */
 export const isShare = ({ quantity }) => QUANTITIES[quantity ?? "weight"].numbers === "shares";
 
 // Whether a quantity has one map per layer, which joins its heads.
-/** @type {(kind: Kind) => boolean} */
+/** @type {(kind: NumberKind) => boolean} */
 export const isOfLayers = ({ quantity }) => !!QUANTITIES[quantity ?? "weight"].of_layers;
 
-/** @type {(kind: Kind) => string} */
+/** @type {(kind: NumberKind) => string} */
 export const getLabel = ({ quantity }) => QUANTITIES[quantity ?? "weight"].label;
 
 // Return the plural name of the units of rows and columns.
@@ -67,7 +67,7 @@ export const getLabel = ({ quantity }) => QUANTITIES[quantity ?? "weight"].label
 export const nameUnits = (unit) => (unit === "words" ? "words" : "tokens");
 
 // Return the values of a setting that a drawing accepts.
-/** @type {(name: string, drawing?: Drawing) => [string, Choice][]} */
+/** @type {(name: string, drawing?: DrawingName) => [string, Choice][]} */
 export function listChoices(name, drawing) {
   const { choices = {} } = SETTINGS[name];
   const table = typeof choices === "string" ? QUANTITIES : choices;
@@ -75,7 +75,7 @@ export function listChoices(name, drawing) {
 }
 
 // Return the settings of a drawing that have a control, in order, with their controls.
-/** @type {(drawing: Drawing) => { name: Setting, label: string, control: string }[]} */
+/** @type {(drawing: DrawingName) => { name: Setting, label: string, control: string }[]} */
 export const listControls = (drawing) =>
   Object.entries(SETTINGS)
     .filter(([, { control, drawings }]) => control && drawings.includes(drawing))
@@ -86,7 +86,7 @@ export const listControls = (drawing) =>
     }));
 
 // Return [value, label, tip] for each value of a setting, with the drawing's own labels.
-/** @type {(name: string, drawing: Drawing) => string[][]} */
+/** @type {(name: string, drawing: DrawingName) => string[][]} */
 export const listOptions = (name, drawing) =>
   listChoices(name, drawing).map(([value, { label, labels = {}, title = "" }]) => [
     value,
@@ -102,7 +102,7 @@ export function findChoice(name, value) {
 }
 
 // Describe a value of a setting in words, for the menu of the drawing.
-/** @type {(name: string, value: string, drawing: Drawing) => string} */
+/** @type {(name: string, value: string, drawing: DrawingName) => string} */
 export function describeValue(name, value, drawing) {
   const match = findChoice(name, value);
   if (!match) return value;
@@ -115,23 +115,23 @@ export function describeValue(name, value, drawing) {
 
 // Readings with more tokens than this begin with the settings for long texts, unless the address states others.
 /** @type {number} */
-export const LONG_TOKENS = ROWS.long.tokens;
+export const LONG_TOKENS = TABLE.long.tokens;
 
 // Return the initial settings of a drawing for readings of these kinds, some of which may be long. Numbers that are not
 // shares of 1 have no common scale. Settings for long texts that the drawing does not accept are ignored.
-/** @type {(drawing: Drawing, kinds?: Kind[], isLong?: boolean) => Record<string, string>} */
+/** @type {(drawing: DrawingName, kinds?: NumberKind[], isLong?: boolean) => Record<string, string>} */
 export function getDefaults(drawing, kinds = [], isLong = false) {
   const defaults = /** @type {Record<string, string>} */ ({});
   for (const { name } of listControls(drawing)) {
-    const { default: usual = "", long, not_shares: other } = SETTINGS[name];
+    const { default: defaultValue = "", long, not_shares: notSharesValue } = SETTINGS[name];
     const longTextValue =
-      isLong && long ? [long, other].find((value) => value && isAccepted(name, value, drawing)) : undefined;
-    defaults[name] = longTextValue ?? (other && !kinds.every(isShare) ? other : usual);
+      isLong && long ? [long, notSharesValue].find((value) => value && isAccepted(name, value, drawing)) : undefined;
+    defaults[name] = longTextValue ?? (notSharesValue && !kinds.every(isShare) ? notSharesValue : defaultValue);
   }
   return defaults;
 }
 
-/** @type {(name: string, value: string, drawing: Drawing) => boolean} */
+/** @type {(name: string, value: string, drawing: DrawingName) => boolean} */
 const isAccepted = (name, value, drawing) => !findChoice(name, value)?.choice.not_in?.includes(drawing);
 
 // ---- The address -----------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ export const getLastParameter = (params, name) => params.getAll(name).at(-1) ?? 
 
 // Read the settings from the address. A setting that is missing, unknown or not for this drawing keeps its value in
 // `defaults`. Never throws.
-/** @type {(params: URLSearchParams, defaults: Record<string, string>, drawing: Drawing) => Settings} */
+/** @type {(params: URLSearchParams, defaults: Record<string, string>, drawing: DrawingName) => Settings} */
 export function parseSettings(params, defaults, drawing) {
   /** @type {(name: string) => string} */
   const valueOf = (name) => {
@@ -154,7 +154,7 @@ export function parseSettings(params, defaults, drawing) {
 
 // Serialize the settings of a drawing, except those `omitted`. The text is a cache key for everything derived from
 // them.
-/** @type {(view: Settings, drawing: Drawing, omitted?: Setting[]) => string} */
+/** @type {(view: Settings, drawing: DrawingName, omitted?: Setting[]) => string} */
 export const serializeSettings = (view, drawing, omitted = []) =>
   JSON.stringify(listControls(drawing).flatMap(({ name }) => (omitted.includes(name) ? [] : [[name, view[name]]])));
 

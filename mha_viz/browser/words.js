@@ -10,16 +10,17 @@ import { isShare } from "./view.js";
 /** @import { Spot } from "./layouts.js" */
 /** @import { ShownHead } from "./links.js" */
 /** @import { Reading } from "./reading.js" */
-/** @import { Kind, Settings } from "./view.js" */
+/** @import { NumberKind, Settings } from "./view.js" */
 
 const TABLE_UNITS = 40; // larger matrices are listed by weight
 const MAX_LISTED = 300;
 /** @type {(text: string) => HTMLElement} */
 const makeStrong = (text) => make("b", {}, isolateText(text));
-const SPECIAL = "Not a word: a mark that the model adds, where heads look when they look at nothing in particular";
+const SPECIAL_TITLE =
+  "Not a word: a mark that the model adds, where heads look when they look at nothing in particular";
 /** @type {(unit: { text: string, special: boolean }) => HTMLElement} */
 const makeName = ({ text, special }) =>
-  special ? make("abbr", { title: SPECIAL }, isolateText(text)) : isolateText(text);
+  special ? make("abbr", { title: SPECIAL_TITLE }, isolateText(text)) : isolateText(text);
 /** @type {(text: string) => HTMLElement} */
 const makeSoft = (text) => make("span", { class: "soft" }, text);
 
@@ -47,7 +48,7 @@ export function describeFocus({ part }, { rows, cols }, focus, unit, quiet = fal
   return describeReach(part, rows, cols, focus);
 }
 
-/** @type {(from: Unit, to: Unit, weight: number, kind: Kind) => Children} */
+/** @type {(from: Unit, to: Unit, weight: number, kind: NumberKind) => Children} */
 const describeLink = (from, to, weight, kind) => [
   makeStrong(from.text),
   " → ",
@@ -56,7 +57,7 @@ const describeLink = (from, to, weight, kind) => [
 ];
 
 // Describe the scale in words. Keep in step with `describe_range` in figures/layout/view.py.
-/** @type {(scale: string, top: number, kind?: Kind) => string} */
+/** @type {(scale: string, top: number, kind?: NumberKind) => string} */
 export const describeScale = (scale, top, { quantity, signed } = {}) => {
   const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : formatNumber(top, { quantity })}`;
   if (scale !== "log") return `0 to ${end}`;
@@ -132,12 +133,12 @@ export function describeOff(reading, heads) {
 // attention/numbers.py.
 /** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
 function nameNumbers(reading, view) {
-  const numbersSoFar = reading.numbers ?? "weight";
+  const baseName = reading.numbers ?? "weight";
   const parts = [
     view.unit === "words" && !reading.numbers?.includes("_by_words") && "by_words",
     view.special === "rescale" && !reading.signed && !reading.numbers?.includes("_rescaled") && "rescaled",
   ];
-  return [numbersSoFar, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
+  return [baseName, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
 }
 
 // List the numbers of one head: the whole matrix or, if it is large, the largest numbers.
@@ -153,14 +154,14 @@ export function makeTables(head, axes, reading, view) {
 /** @type {(tag: "td" | "th", text: string, scope?: string) => HTMLElement} */
 const makeCell = (tag, text, scope) => make(tag, scope ? { scope } : {}, isolateText(text));
 /** @type {(cells: HTMLElement[]) => HTMLElement} */
-const makeLine = (cells) => make("tr", {}, ...cells);
-/** @type {(caption: HTMLElement, top: HTMLElement[], body: HTMLElement[]) => HTMLElement} */
-const makeTable = (caption, top, body) =>
-  make("table", {}, caption, make("thead", {}, makeLine(top)), make("tbody", {}, ...body));
+const makeTableRow = (cells) => make("tr", {}, ...cells);
+/** @type {(caption: HTMLElement, header: HTMLElement[], body: HTMLElement[]) => HTMLElement} */
+const makeTable = (caption, header, body) =>
+  make("table", {}, caption, make("thead", {}, makeTableRow(header)), make("tbody", {}, ...body));
 
 /** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement} */
 function makeWholeTable(caption, part, { rows, cols }) {
-  const top = [makeCell("td", ""), ...cols.map((unit) => makeCell("th", unit.text, "col"))];
+  const header = [makeCell("td", ""), ...cols.map((unit) => makeCell("th", unit.text, "col"))];
   /** @type {(unit: Unit, r: number) => HTMLElement[]} */
   const makeCells = (unit, r) => [
     makeCell("th", unit.text, "row"),
@@ -168,8 +169,8 @@ function makeWholeTable(caption, part, { rows, cols }) {
   ];
   return makeTable(
     caption,
-    top,
-    rows.map((unit, r) => makeLine(makeCells(unit, r))),
+    header,
+    rows.map((unit, r) => makeTableRow(makeCells(unit, r))),
   );
 }
 
@@ -184,13 +185,13 @@ function makeLargestTable(caption, part, { rows, cols }, numbers) {
   /** @type {(i: number) => HTMLElement[]} */
   const makeCells = (i) =>
     [rows[Math.floor(i / C)].text, cols[i % C].text, formatNumber(w[i], part)].map((text) => makeCell("td", text));
-  const top = ["from", "to", numbers].map((text) => makeCell("th", text, "col"));
+  const header = ["from", "to", numbers].map((text) => makeCell("th", text, "col"));
   const note = `The ${largest.length} largest of ${w.length} numbers.`;
   return [
     makeTable(
       caption,
-      top,
-      largest.map((i) => makeLine(makeCells(i))),
+      header,
+      largest.map((i) => makeTableRow(makeCells(i))),
     ),
     make("p", { class: "soft" }, note),
   ];

@@ -138,10 +138,10 @@ test("a click on a table row scrolls to the new card, not to the previous one", 
   const click = new Event("click");
   Object.defineProperty(click, "target", { value: new Element() });
   document.dispatchEvent(click);
-  links.arrive();
+  links.focusTarget();
   assert.deepEqual(actions, []);
   elements[".st-key-head_card"] = { ...makeElement("its card"), textContent: "L0H3 (1-4)" };
-  links.arrive();
+  links.focusTarget();
   assert.deepEqual(actions, ["focus on its card", "its card"]);
 });
 
@@ -166,14 +166,14 @@ test("a requested card gets the focus however late it appears, unless the user a
   ];
   click();
   mock.timers.tick(60_000);
-  links.arrive();
+  links.focusTarget();
   assert.deepEqual(actions, []);
   showCard();
-  links.arrive();
+  links.focusTarget();
   assert.deepEqual(actions, ["focus on its card", "its card"]);
   click();
   document.dispatchEvent(new Event("wheel"));
   showCard();
-  links.arrive();
+  links.focusTarget();
   assert.deepEqual(actions, []);
 });

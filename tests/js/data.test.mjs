@@ -28,14 +28,14 @@ test("a new reading replaces the last one; equal tokens are recognized", () => {
   assert.deepEqual(
     data.receive(makeBytes([0]), null, () => []),
     {
-      isSame: false,
+      isSameReading: false,
       hasSameTokens: false,
       isNewTourStep: false,
       isViewReplaced: false,
     },
   );
   const next = data.receive(makeBytes([1], { key: "other" }), null, () => []);
-  assert.deepEqual([next.isSame, next.hasSameTokens, data.reading.key], [false, true, "other"]);
+  assert.deepEqual([next.isSameReading, next.hasSameTokens, data.reading.key], [false, true, "other"]);
   assert.deepEqual([...data.reading.matrices.keys()], [1]);
   assert.equal(data.receive(makeBytes([1], { of: "another text", key: "third" }), null, () => []).hasSameTokens, false);
 });
@@ -46,8 +46,8 @@ test("matrices of the same reading are added; the oldest are dropped, except for
   const size = { n: 1000, special: [0] }; // so large that only 24 fit
   Object.assign(data.reading, size);
   const more = Array.from({ length: 30 }, (_, i) => 10 + i);
-  const { isSame } = data.receive(makeBytes(more), null, () => [1]);
-  assert.ok(isSame);
+  const { isSameReading } = data.receive(makeBytes(more), null, () => [1]);
+  assert.ok(isSameReading);
   assert.equal(data.reading.matrices.size, 24);
   assert.ok(data.reading.matrices.has(1) && !data.reading.matrices.has(0));
 });

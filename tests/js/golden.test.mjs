@@ -195,7 +195,7 @@ function scene({ pin, ...view }, reading, theme) {
   const lines = makeLinks(parts, axes, view.links, view.scale);
   const heads = golden.open.map((head, index) => {
     const part = parts[index];
-    const colours = reading.signed ? { colour: theme.signed.at(-2), below: theme.signed[1] } : {};
+    const colours = reading.signed ? { colour: theme.signed.at(-2), negativeColour: theme.signed[1] } : {};
     const line = { colour: theme.heads[head], dash: theme.dashes[index], ...colours };
     return { head, ...line, part, ...lines[index], shade: computeShades(part, view.scale) };
   });
@@ -292,7 +292,7 @@ test("labels near a pinned one are paler on screen; cells are not", () => {
 for (const [name, expected, reading, theme] of allCases) {
   test(`grid, ${name}`, () => {
     const canvas = new Canvas();
-    const layout = drawGrid(canvas, reading, expected.view, { ...makeLook(theme), small: "400 11px sans" });
+    const layout = drawGrid(canvas, reading, expected.view, { ...makeLook(theme), smallFont: "400 11px sans" });
     const pictures = expected.grid.filter((mark) => mark.mark === "cells");
     const { R, C } = computeBlock(reading, 0, expected.view);
     assert.equal(pictures.length, R && C ? reading.heads : 0);

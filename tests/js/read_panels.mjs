@@ -58,7 +58,7 @@ const ANSWERS = {
     const units = set.readings.map((reading) => computeTextUnits(reading, view));
     const diff = view.diff && subtract(set, view, view.diff);
     const columns = set.readings.map((reading) => computeTextUnits(getKeys(reading), view));
-    const stores = { data: { set, derived: { units, columns, diff, counterparts: {} } }, stage: { view } };
+    const stores = { data: { panelSet: set, derived: { units, columns, diff, counterparts: {} } }, stage: { view } };
     const listPinned = (reading, rows, cols) => {
       const place = mapSpot(stores, reading, findPinnedSpot(stores));
       if (!place || place.missing) return [];

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { findExplainedLink, describeReasons, findStrongestTokens } from "../../mha_viz/browser/explorer/reasons.js";
-import { CHANGED, openReasonStore, parseReasons } from "../../mha_viz/browser/reasons/store.js";
+import { CHANGE_EVENT, openReasonStore, parseReasons } from "../../mha_viz/browser/reasons/store.js";
 
 const GROUPS = ["word", "position", "earlier heads", "feed-forward", "constants"];
 
@@ -64,7 +64,7 @@ test("a question is sent once, and again if it is not answered; answers are anno
   assert.equal(openReasonStore(), store);
   const questions = [];
   let announcements = 0;
-  document.addEventListener(CHANGED, () => (announcements += 1));
+  document.addEventListener(CHANGE_EVENT, () => (announcements += 1));
   assert.equal(store.find("k", "L0H0", 0), null);
   const ask = ({ key, head }) => questions.push(`${key} ${head}`);
   store.open(ask);

@@ -34,7 +34,7 @@ function makeStage({ address = "", isReady = true } = {}) {
     findPinnedSpot: () => stage.view.pin,
     makePin: ({ row, col }) => ({ row, col }),
     draw: () => seen.drawn++,
-    drawFocus: (now) => seen.focused.push([stage.focused(), now]),
+    drawFocus: (now) => seen.focused.push([stage.getFocus(), now]),
   };
   const stage = new Stage(
     (name, value) => seen.sent.push([name, value]),
@@ -49,8 +49,15 @@ function makeStage({ address = "", isReady = true } = {}) {
 function listen(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
   const canvas = {};
   const moves = [];
-  const getWalk = () => ({ from: stage.focused(), isHeatmap, R, C, start: {}, onMove: (spot) => moves.push(spot) });
-  stage.listenTo(canvas, (event) => event.spot, getWalk);
+  const getKeyContext = () => ({
+    from: stage.getFocus(),
+    isHeatmap,
+    R,
+    C,
+    start: {},
+    onMove: (spot) => moves.push(spot),
+  });
+  stage.listenTo(canvas, (event) => event.spot, getKeyContext);
   const key = (name, fields = {}) => {
     const event = { key: name, prevented: 0, preventDefault: () => event.prevented++, ...fields };
     canvas.onkeydown(event);
@@ -63,13 +70,13 @@ function listen(stage, { isHeatmap = true, R = 3, C = 4 } = {}) {
 
 test("the focus is the hovered spot or, by default, the pinned one", () => {
   const { stage, seen } = makeStage();
-  assert.equal(stage.focused(), null);
+  assert.equal(stage.getFocus(), null);
   stage.togglePin({ row: 1, col: 2 });
-  assert.deepEqual(stage.focused(), { row: 1, col: 2 });
+  assert.deepEqual(stage.getFocus(), { row: 1, col: 2 });
   stage.hover({ row: 0, col: null });
-  assert.deepEqual(stage.focused(), { row: 0, col: null });
+  assert.deepEqual(stage.getFocus(), { row: 0, col: null });
   stage.hover(null);
-  assert.deepEqual(stage.focused(), { row: 1, col: 2 });
+  assert.deepEqual(stage.getFocus(), { row: 1, col: 2 });
   assert.deepEqual(
     seen.focused.map(([spot]) => spot),
     [
@@ -218,7 +225,7 @@ test("Escape clears the hovered and the pinned spot, except in text fields", () 
     ],
   );
   escape(false);
-  assert.equal(stage.focused(), null);
+  assert.equal(stage.getFocus(), null);
   stage.hover({ row: 0, col: 0 });
   const { drawn } = seen;
   escape(false);

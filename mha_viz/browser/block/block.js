@@ -2,14 +2,14 @@
 // Each stage unfolds in place under the pointer or the keyboard; the one that was clicked stays open.
 import { make } from "../dom.js";
 import { mountComponent, queueMessages } from "../mount.js";
-import { drawDetail, drawFace } from "./stages.js";
+import { drawDetail, drawThumbnail } from "./stages.js";
 /** @import { Children } from "../dom.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Picture } from "./stages.js" */
 
 /** @type {Record<string, number>} */
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
-const DWELL = 90; // milliseconds before a stage opens under the pointer, so that crossing it opens nothing
+const OPEN_DELAY = 90; // milliseconds before a stage opens under the pointer, so that crossing it opens nothing
 
 /** @typedef {{ name: string, label: string, shape: string, inside: boolean }} Stage */
 
@@ -27,10 +27,10 @@ export const block = (root, send) => ({ show: (data) => drawBlock(root, send, da
 // Redraw the picture after each change; the keyboard focus stays where it was.
 /** @type {(root: HTMLElement, send: Send, data: BlockData) => void} */
 function drawBlock(root, send, data) {
-  const order = () => [...root.querySelectorAll("button")];
+  const listButtons = () => [...root.querySelectorAll("button")];
   const { activeElement } = /** @type {Document | ShadowRoot} */ (root.getRootNode());
-  const index = order().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
-  const wasOver = root.querySelector(".stage.open")?.getAttribute("data-stage");
+  const index = listButtons().indexOf(/** @type {HTMLButtonElement} */ (activeElement));
+  const openName = root.querySelector(".stage.open")?.getAttribute("data-stage");
   const stages = data.stages.map((stage) => drawStage(stage, data, send));
   const row = make("div", { class: "row", role: "toolbar", "aria-label": "Stages of a head", onkeydown: walkStages });
   row.append(...stages);
@@ -40,10 +40,10 @@ function drawBlock(root, send, data) {
   openUnderPointer(row, stages, pinned);
   openStage(
     stages,
-    root.matches(":hover") ? (stages.find((stage) => stage.dataset.stage === wasOver) ?? pinned) : pinned,
+    root.matches(":hover") ? (stages.find((stage) => stage.dataset.stage === openName) ?? pinned) : pinned,
   );
   getButton(pinned ?? stages[0]).tabIndex = 0;
-  if (index >= 0) order()[index]?.focus();
+  if (index >= 0) listButtons()[index]?.focus();
 }
 
 /** @type {(stage: Element) => HTMLButtonElement} */
@@ -59,9 +59,13 @@ function drawStage({ name, label, shape, inside }, data, send) {
     make("b", {}, ...makeFormula(label)),
     make("span", {}, ...makeFormula(shape)),
   );
-  const face = make("div", { class: "face", "aria-hidden": true, onclick: choose }, ...drawFace(name, data.picture));
+  const thumbnail = make(
+    "div",
+    { class: "face", "aria-hidden": true, onclick: choose },
+    ...drawThumbnail(name, data.picture),
+  );
   const detail = make("div", { class: "detail" }, ...drawDetail(name, data.picture, send));
-  const stage = make("section", { class: `stage${inside ? " inside" : ""}` }, title, face, detail);
+  const stage = make("section", { class: `stage${inside ? " inside" : ""}` }, title, thumbnail, detail);
   stage.dataset.stage = name;
   if (isPinned) {
     stage.dataset.pinned = "";
@@ -72,11 +76,11 @@ function drawStage({ name, label, shape, inside }, data, send) {
   return stage;
 }
 
-/** @type {(stages: HTMLElement[], opened: HTMLElement | null) => void} */
-function openStage(stages, opened) {
+/** @type {(stages: HTMLElement[], openedStage: HTMLElement | null) => void} */
+function openStage(stages, openedStage) {
   for (const stage of stages) {
-    stage.classList.toggle("open", stage === opened);
-    getButton(stage).setAttribute("aria-expanded", String(stage === opened));
+    stage.classList.toggle("open", stage === openedStage);
+    getButton(stage).setAttribute("aria-expanded", String(stage === openedStage));
   }
 }
 
@@ -85,18 +89,18 @@ function openStage(stages, opened) {
 function openUnderPointer(row, stages, pinned) {
   let timer = 0;
   /** @type {(stage: HTMLElement | null, wait: number) => void} */
-  const later = (stage, wait) => {
+  const openLater = (stage, wait) => {
     clearTimeout(timer);
     timer = window.setTimeout(() => openStage(stages, stage), wait);
   };
   for (const stage of stages) {
-    stage.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && later(stage, DWELL));
-    stage.addEventListener("focusin", () => getButton(stage).matches(":focus-visible") && later(stage, 0));
+    stage.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && openLater(stage, OPEN_DELAY));
+    stage.addEventListener("focusin", () => getButton(stage).matches(":focus-visible") && openLater(stage, 0));
   }
-  row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(pinned, 2 * DWELL));
+  row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && openLater(pinned, 2 * OPEN_DELAY));
   row.addEventListener(
     "focusout",
-    (event) => !row.contains(/** @type {Node} */ (event.relatedTarget)) && later(pinned, 0),
+    (event) => !row.contains(/** @type {Node} */ (event.relatedTarget)) && openLater(pinned, 0),
   );
 }
 
@@ -153,14 +157,14 @@ function walkHeads(event) {
   neighbour?.click();
 }
 
-// Return the element to which an arrow key leads from `here`; undefined for other keys.
-/** @type {(event: KeyboardEvent, here: HTMLElement, all: HTMLElement[]) => HTMLElement | undefined} */
-function findNeighbour(event, here, all) {
+// Return the element to which an arrow key leads from `current`; undefined for other keys.
+/** @type {(event: KeyboardEvent, current: HTMLElement, elements: HTMLElement[]) => HTMLElement | undefined} */
+function findNeighbour(event, current, elements) {
   const step = STEPS[event.key];
   if (!step || event.altKey || event.ctrlKey || event.metaKey) return undefined;
   event.preventDefault();
   event.stopPropagation();
-  return all.at((all.indexOf(here) + step) % all.length);
+  return elements.at((elements.indexOf(current) + step) % elements.length);
 }
 
 /** @param {StreamlitComponent} component */

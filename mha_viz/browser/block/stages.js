@@ -8,24 +8,25 @@ import { formatDecimal } from "../numerals.js";
 /**
  * A vector: shades of its numbers, −100 to 100.
  *
- * @typedef {{ name: string, value: string, cells: number[] }} Row
+ * @typedef {{ name: string, value: string, cells: number[] }} Vector
  */
 
 /** @typedef {{ name: string, number: number, value: string }} Bar */
-/** @typedef {{ towards: string[], away: string[] }} Written */
+/** @typedef {{ towards: string[], away: string[] }} Written words that a vector makes more or less probable */
 /** @typedef {{ key: Written, share: string, whole: Written, head: string, is_embedding: boolean }} Words */
 
 /**
- * The numbers of all stages (app/inside/picture.py).
+ * The numbers of all stages (app/inside/picture.py). `moved`: the values times their shares, and their sum; `layer`:
+ * the shares of heads; `written`: the words that the head writes, or why there are none.
  *
  * @typedef {{
  *   names: string[],
- *   x: Row[],
- *   projected: Row[],
- *   products: Row[],
+ *   x: Vector[],
+ *   projected: Vector[],
+ *   products: Vector[],
  *   score: { sum: string, scaled: string, scale: string, is_masked: boolean, why: Bar[], above: string },
  *   shares: { token: number, name: string, weight: number }[],
- *   moved: Row[],
+ *   moved: Vector[],
  *   layer: Bar[],
  *   written: Words | string,
  *   answer: Bar[],
@@ -33,30 +34,32 @@ import { formatDecimal } from "../numerals.js";
  * }} Picture
  */
 
+// Draw the closed form of a stage.
 /** @type {(stage: string, picture: Picture) => Children} */
-export function drawFace(stage, picture) {
-  const rows = ROWS[stage]?.(picture);
-  if (rows) return rows.map((row) => drawCells(row, picture.signed));
+export function drawThumbnail(stage, picture) {
+  const vectors = VECTORS[stage]?.(picture);
+  if (vectors) return vectors.map((vector) => drawCells(vector, picture.signed));
   if (stage === "share") return [drawColumns(picture.shares.map(({ weight }) => weight))];
   if (stage === "join") return [drawColumns(picture.layer.map(({ number }) => number))];
   const words = typeof picture.written === "string" ? [] : picture.written.key.towards;
   return words.slice(0, 4).map((word) => make("span", {}, isolateText(word)));
 }
 
-const MANY = 6; // bars; more of them stand in two columns
+const ONE_COLUMN_BARS = 6; // more bars than this stand in two columns
 
-/** @type {Record<string, (picture: Picture) => Row[]>} */
-const ROWS = {
+/** @type {Record<string, (picture: Picture) => Vector[]>} */
+const VECTORS = {
   x: ({ x }) => x,
   project: ({ projected }) => projected,
   score: ({ products }) => products,
   moved: ({ moved }) => moved,
 };
 
+// Draw the open form of a stage.
 /** @type {(stage: string, picture: Picture, send: Send) => Children} */
 export function drawDetail(stage, picture, send) {
-  const rows = ROWS[stage]?.(picture).map((row) => drawRow(row, picture.signed)) ?? [];
-  return [...rows, ...(DETAILS[stage]?.(picture, send) ?? [])];
+  const vectors = VECTORS[stage]?.(picture).map((vector) => drawVector(vector, picture.signed)) ?? [];
+  return [...vectors, ...(DETAILS[stage]?.(picture, send) ?? [])];
 }
 
 /** @type {Record<string, (picture: Picture, send: Send) => Children>} */
@@ -97,17 +100,17 @@ const DETAILS = {
 /** @type {(...words: Children) => HTMLElement} */
 const makeNote = (...words) => make("p", { class: "note" }, ...words);
 
-/** @type {(row: Row, signed: string[]) => HTMLElement} */
-function drawRow(row, signed) {
-  const cells = drawCells(row, signed);
+/** @type {(vector: Vector, signed: string[]) => HTMLElement} */
+function drawVector(vector, signed) {
+  const cells = drawCells(vector, signed);
   cells.setAttribute("role", "img");
-  cells.setAttribute("aria-label", `${row.name}: ${row.cells.length} numbers`);
-  const value = make("output", {}, row.value);
-  return make("div", { class: "vector" }, make("span", {}, isolateText(row.name)), cells, value);
+  cells.setAttribute("aria-label", `${vector.name}: ${vector.cells.length} numbers`);
+  const value = make("output", {}, vector.value);
+  return make("div", { class: "vector" }, make("span", {}, isolateText(vector.name)), cells, value);
 }
 
 // Draw a vector as a row of pixels, orange above zero and blue below.
-/** @type {(row: Row, signed: string[]) => HTMLCanvasElement} */
+/** @type {(vector: Vector, signed: string[]) => HTMLCanvasElement} */
 function drawCells({ cells }, signed) {
   const canvas = make("canvas", { width: cells.length, height: 1 });
   const context = canvas.getContext("2d");
@@ -137,7 +140,7 @@ function drawColumns(values) {
 /** @type {(bars: Bar[]) => HTMLElement} */
 function drawBars(bars) {
   const largest = Math.max(...bars.map(({ number }) => Math.abs(number)), 1e-9);
-  const many = bars.length > MANY ? " many" : "";
+  const many = bars.length > ONE_COLUMN_BARS ? " many" : "";
   return make("div", { class: `bars${many}` }, ...bars.map((bar) => drawBar(bar, largest)));
 }
 
@@ -163,14 +166,14 @@ function drawShares(shares, send) {
     bar.firstElementChild?.append(isolateText(name));
     return make("button", { type: "button", class: "key", onclick: () => send("key", token) }, ...bar.childNodes);
   });
-  return make("div", { class: `bars${bars.length > MANY ? " many" : ""}` }, ...bars);
+  return make("div", { class: `bars${bars.length > ONE_COLUMN_BARS ? " many" : ""}` }, ...bars);
 }
 
 /** @type {(title: Children, written: Written) => HTMLElement} */
 function drawWords(title, { towards, away }) {
   /** @type {(sign: string, words: string[]) => HTMLElement} */
-  const line = (sign, words) =>
+  const makeLine = (sign, words) =>
     make("p", { class: sign === "+" ? "towards" : "away" }, make("b", {}, `${sign} `), isolateText(words.join(", ")));
-  const lines = towards.length ? [line("+", towards), line("−", away)] : [makeNote("nothing")];
+  const lines = towards.length ? [makeLine("+", towards), makeLine("−", away)] : [makeNote("nothing")];
   return make("div", { class: "words" }, makeNote(...title), ...lines);
 }

@@ -17,13 +17,13 @@ import { encodePanelsView, findPinnedSpot, parsePanelsView, makePin, unpackPanel
  * colours and fonts.
  *
  * @typedef {object} Stores
- * @property {{ set: Panels, derived: Derived }} data
+ * @property {{ panelSet: Panels, derived: Derived }} data
  * @property {Stage<PanelsView>} stage
  * @property {Look} look
  */
 
-const EMPTY = "No heads chosen yet. Press + Compare in Explore.";
-const ONE_HEAD = "Add a second head with + Compare in Explore, or duplicate this one, to see both side by side.";
+const EMPTY_HINT = "No heads chosen yet. Press + Compare in Explore.";
+const ONE_HEAD_HINT = "Add a second head with + Compare in Explore, or duplicate this one, to see both side by side.";
 
 /** @type {(root: HTMLElement, send: Send, readAddress?: () => string) => Compare} */
 export const compare = (root, send, readAddress = () => window.location.search) => new Compare(root, send, readAddress);
@@ -33,40 +33,40 @@ class Compare {
   #root;
   #stores;
   #comparison;
-  #part;
+  #page;
 
   /** @param {HTMLElement} root @param {Send} send @param {() => string} readAddress */
   constructor(root, send, readAddress) {
     const stage = new Stage(send, readAddress, this.#makeDrawing());
-    const data = /** @type {Stores["data"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // no data yet
+    const data = /** @type {Stores["data"]} */ (/** @type {unknown} */ ({ panelSet: null, derived: null }));
     const look = /** @type {Look} */ ({});
     this.#root = root;
     this.#stores = { data, stage, look };
-    this.#part = makePage({
+    this.#page = makePage({
       change: (fields, delay) => stage.change(fields, delay),
-      subtract: (ofSecond) => this.#subtract(ofSecond),
-      edit: (change) => this.#comparison.edit(data.set, change),
-      table: () => drawTable(this.#stores, this.#part),
+      subtract: (isSecond) => this.#subtract(isSecond),
+      edit: (change) => this.#comparison.edit(data.panelSet, change),
+      table: () => drawTable(this.#stores, this.#page),
     });
     this.#comparison = new Comparison(send, stage, (words) => {
-      this.#part.announcement.textContent = words;
+      this.#page.announcement.textContent = words;
     });
-    root.replaceChildren(this.#part.all);
-    listenToDifference(this.#stores, this.#part);
+    root.replaceChildren(this.#page.all);
+    listenToDifference(this.#stores, this.#page);
   }
 
   /** @type {() => Drawing<PanelsView>} */
   #makeDrawing() {
-    const set = () => this.#stores.data.set;
+    const getPanelSet = () => this.#stores.data.panelSet;
     return {
-      isReady: () => !!set(),
-      parse: (params) => parsePanelsView(params, set()),
+      isReady: () => !!getPanelSet(),
+      parse: (params) => parsePanelsView(params, getPanelSet()),
       onAdopt: () => {},
-      makeMessage: (view) => ({ of: set().key, ...encodePanelsView(view, set()) }),
+      makeMessage: (view) => ({ of: getPanelSet().key, ...encodePanelsView(view, getPanelSet()) }),
       findPinnedSpot: () => findPinnedSpot(this.#stores),
       makePin: (spot) => makePin(this.#stores, spot),
       draw: () => this.#draw(),
-      drawFocus: (now) => (now ? refresh(this.#stores, this.#part) : this.#refreshSoon()),
+      drawFocus: (now) => (now ? refresh(this.#stores, this.#page) : this.#refreshSoon()),
     };
   }
 
@@ -75,10 +75,10 @@ class Compare {
   show(bytes) {
     const { data } = this.#stores;
     const panels = unpackPanels(bytes);
-    const isSame = data.set?.key === panels.key;
-    if (!isSame) this.#replacePanels(panels);
+    const hasSamePanels = data.panelSet?.key === panels.key;
+    if (!hasSamePanels) this.#replacePanels(panels);
     this.#draw();
-    if (!isSame) this.#comparison.finishEdit(data.set, this.#part.panels);
+    if (!hasSamePanels) this.#comparison.finishEdit(data.panelSet, this.#page.panels);
   }
 
   stop() {
@@ -90,48 +90,48 @@ class Compare {
   #refreshSoon() {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
-      refresh(this.#stores, this.#part);
+      refresh(this.#stores, this.#page);
     });
   }
 
   #draw() {
     const { data, stage, look } = this.#stores;
-    const [{ set }, part] = [data, this.#part];
-    if (!set) return;
-    readLook(look, this.#root, set.themes, part.hint);
-    part.all.classList.toggle("empty", !set.panels.length);
-    part.hint.textContent = getHint(set);
-    part.how.hidden = set.panels.length < 2 || !!set.start?.pin; // a pinned word is explanation enough
-    if (set.panels.length) {
+    const [{ panelSet }, page] = [data, this.#page];
+    if (!panelSet) return;
+    readLook(look, this.#root, panelSet.themes, page.hint);
+    page.all.classList.toggle("empty", !panelSet.panels.length);
+    page.hint.textContent = getHint(panelSet);
+    page.instructions.hidden = panelSet.panels.length < 2 || !!panelSet.start?.pin; // a pin needs none
+    if (panelSet.panels.length) {
       computeVisiblePart(this.#stores);
-      setControls(part, set, stage.view);
-      showLongTextNote(part, set, stage.view, { change: (fields) => stage.change(fields) });
-      drawScale(this.#stores, part);
-      layOutPanels(this.#stores, part);
+      setControls(page, panelSet, stage.view);
+      showLongTextNote(page, panelSet, stage.view, { change: (fields) => stage.change(fields) });
+      drawScale(this.#stores, page);
+      layOutPanels(this.#stores, page);
     }
-    drawDifference(this.#stores, part);
-    refresh(this.#stores, part, true);
-    drawTable(this.#stores, part);
+    drawDifference(this.#stores, page);
+    refresh(this.#stores, page, true);
+    drawTable(this.#stores, page);
   }
 
   /** @type {(next: Panels) => void} */
   #replacePanels(next) {
-    const [{ data, stage }, part] = [this.#stores, this.#part];
-    Object.assign(data, { set: next, derived: null });
+    const [{ data, stage }, page] = [this.#stores, this.#page];
+    Object.assign(data, { panelSet: next, derived: null });
     stage.adopt(this.#comparison.getView(next));
-    part.panels = next.panels.map((_, index) =>
+    page.panels = next.panels.map((_, index) =>
       makePanel(next, index, {
         edit: (change) => this.#comparison.edit(next, change),
         difference: (first) => this.#toggleDifference(first),
       }),
     );
-    part.panels.forEach((_, index) => listenToPanel(this.#stores, part, index));
+    page.panels.forEach((_, index) => listenToPanel(this.#stores, page, index));
   }
 
   // Choose the two panels to subtract; if the same panel is chosen twice, use its neighbour.
   /** @type {(isSecond: boolean) => void} */
   #subtract(isSecond) {
-    const { first, second } = this.#part;
+    const { first, second } = this.#page;
     const [firstPanel, secondPanel] = isSecond ? [+second.value, +first.value] : [+first.value, +second.value];
     const pair = [firstPanel, secondPanel === firstPanel ? (firstPanel ? firstPanel - 1 : 1) : secondPanel];
     this.#showDifference(isSecond ? pair.reverse() : pair);
@@ -147,14 +147,14 @@ class Compare {
   /** @type {(diff: number[] | null) => void} */
   #showDifference(diff) {
     this.#stores.stage.change({ diff });
-    this.#part.diff.scrollIntoView({ block: "nearest" });
+    this.#page.diff.scrollIntoView({ block: "nearest" });
   }
 }
 
-/** @type {(set: Panels) => string} */
+/** @type {(panelSet: Panels) => string} */
 function getHint({ panels, editable }) {
-  if (!panels.length) return EMPTY;
-  return panels.length === 1 && editable ? ONE_HEAD : "";
+  if (!panels.length) return EMPTY_HINT;
+  return panels.length === 1 && editable ? ONE_HEAD_HINT : "";
 }
 
 const FAILURE =

@@ -3,7 +3,7 @@ import { formatHead } from "../reading.js";
 import { encodePanelsView, updateOpening, updatePlace, getReading, updateView } from "./together.js";
 /** @import { Send } from "../mount.js" */
 /** @import { Stage } from "../stage.js" */
-/** @import { PanelPart } from "./parts.js" */
+/** @import { PanelElements } from "./parts.js" */
 /** @import { Panels, PanelsView } from "./together.js" */
 
 /**
@@ -36,64 +36,65 @@ export class Comparison {
   }
 
   // Send an edit, unless another one is unanswered, because it would refer to panel numbers that no longer exist.
-  /** @type {(set: Panels, change: Edit) => void} */
-  edit(set, change) {
+  /** @type {(panelSet: Panels, change: Edit) => void} */
+  edit(panelSet, change) {
     const { action, index } = change;
     if (this.#pending && performance.now() < this.#pending.deadline) return;
     const newView = updateView(change, this.#stage.view);
     this.#stage.discardUnsent();
-    const view = encodePanelsView(newView, updateOpening(change, set));
-    this.#send("edit", { ...describePanel(set, index), ...toComparedPositions(set, change), view });
+    const view = encodePanelsView(newView, updateOpening(change, panelSet));
+    this.#send("edit", { ...describePanel(panelSet, index), ...toComparedPositions(panelSet, change), view });
     if (action === "pin") this.#say("Added to My heads.");
     if (action === "open" || action === "pin") return;
-    this.#pending = predictResult(set, change, newView);
+    this.#pending = predictResult(panelSet, change, newView);
   }
 
   // Return the view of the panels that arrived, or undefined if they do not answer an edit.
-  /** @type {(set: Panels) => PanelsView | undefined} */
-  getView(set) {
-    return this.#pending?.count === set.panels.length ? this.#pending.view : undefined;
+  /** @type {(panelSet: Panels) => PanelsView | undefined} */
+  getView(panelSet) {
+    return this.#pending?.count === panelSet.panels.length ? this.#pending.view : undefined;
   }
 
   // Restore the keyboard focus after an edit, and make the address match the panels.
-  /** @type {(set: Panels, panels: PanelPart[]) => void} */
-  finishEdit(set, panels) {
+  /** @type {(panelSet: Panels, panels: PanelElements[]) => void} */
+  finishEdit(panelSet, panels) {
     if (!this.#pending) return;
     const { index, action, tool } = this.#pending;
-    const place = Math.min(set.panels.length - 1, updatePlace(this.#pending, index) ?? index);
+    const place = Math.min(panelSet.panels.length - 1, updatePlace(this.#pending, index) ?? index);
     this.#pending = null;
     const panel = panels[place];
     const button = action === "rename" ? panel?.rename : panel?.tools.querySelector(`[data-tool="${tool}"]`);
     /** @type {HTMLElement | undefined} */ (button)?.focus();
     this.#say(action === "move" ? `Moved to place ${place + 1}.` : MESSAGES[action] || "");
     const address = new URLSearchParams(this.#stage.readAddress());
-    const fields = Object.entries(encodePanelsView(this.#stage.view, set));
+    const fields = Object.entries(encodePanelsView(this.#stage.view, panelSet));
     if (fields.some(([name, value]) => address.get(name) !== value)) this.#stage.change({});
   }
 }
 
 // Describe the head of a panel. `request` holds the texts given to an encoder–decoder, because its source is not
 // always among the texts of the axes, or the heads that are off.
-/** @type {(set: Panels, index: number) => Record<string, string>} */
-function describePanel(set, index) {
-  const reading = getReading(set, index);
+/** @type {(panelSet: Panels, index: number) => Record<string, string>} */
+function describePanel(panelSet, index) {
+  const reading = getReading(panelSet, index);
   const { model, text, pair, request } = reading;
-  return { head: formatHead(reading, set.panels[index].head), model, text, pair, ...request };
+  return { head: formatHead(reading, panelSet.panels[index].head), model, text, pair, ...request };
 }
 
-/** @type {(set: Panels, change: Edit) => Edit} */
-function toComparedPositions(set, change) {
+// Replace panel numbers by positions among the compared heads.
+/** @type {(panelSet: Panels, change: Edit) => Edit} */
+function toComparedPositions(panelSet, change) {
   /** @type {(panel: number) => number} */
-  const getPosition = (panel) => set.panels[panel].source ?? panel;
+  const getPosition = (panel) => panelSet.panels[panel].source ?? panel;
   const to = change.to === undefined ? {} : { to: getPosition(change.to) };
   return { ...change, index: getPosition(change.index), ...to };
 }
 
 // Describe the result of an edit, to recognize the panels that answer it.
-/** @type {(set: Panels, change: Edit, view: PanelsView) => Pending} */
-function predictResult(set, change, view) {
+/** @type {(panelSet: Panels, change: Edit, view: PanelsView) => Pending} */
+function predictResult(panelSet, change, view) {
   const { action, index, to } = change;
-  const count = set.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
+  const count = panelSet.panels.length + ({ remove: -1, duplicate: 1 }[action] || 0);
   const tool = action === "move" ? ((to ?? index) < index ? "left" : "right") : action;
   return { ...change, count, view, tool, deadline: performance.now() + TIMEOUT };
 }

@@ -22,7 +22,7 @@ import { subtract, findLargestCells, getReading, computeSignedShades, mapSpot, d
 /** @import { Stage } from "../stage.js" */
 /** @import { Settings } from "../view.js" */
 /** @import { Stores } from "./compare.js" */
-/** @import { PanelPart } from "./parts.js" */
+/** @import { PanelElements } from "./parts.js" */
 /** @import { Difference, Panels, PanelsView, Place, Refusal } from "./together.js" */
 
 /**
@@ -34,13 +34,13 @@ import { subtract, findLargestCells, getReading, computeSignedShades, mapSpot, d
 const LIST_LENGTH = 12;
 const NO_DIVERGENCE =
   "Only visible cells are subtracted. There is no divergence: the special tokens do not correspond.";
-const MIXED = "These two cannot be subtracted: one is attention between two texts, the other within one text.";
+const MIXED_NOTE = "These two cannot be subtracted: one is attention between two texts, the other within one text.";
 const REPLACED_HINT = "Compare two sentences of equal length that differ only in some words.";
 
 // Return the difference that a view asks for, ready to draw, or null if it asks for none.
-/** @type {(set: Panels, view: PanelsView) => DrawnDifference | Refusal | null} */
-export function subtractPanels(set, view) {
-  const result = view.diff && subtract(set, view, view.diff);
+/** @type {(panelSet: Panels, view: PanelsView) => DrawnDifference | Refusal | null} */
+export function subtractPanels(panelSet, view) {
+  const result = view.diff && subtract(panelSet, view, view.diff);
   if (!result?.partner) return result;
   const head = {
     part: { w: result.d, R: result.R, C: result.C },
@@ -55,43 +55,46 @@ export function subtractPanels(set, view) {
 export const isBetween = (diff, index) => !!diff && Math.min(...diff) === index && Math.max(...diff) === index + 1;
 
 // Draw everything that does not depend on the hovered spot: all except the heatmap.
-/** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
-export function drawDifference({ data, stage, look }, part) {
-  const { set, derived } = data;
+/** @type {(stores: Stores, page: Parts & { panels: PanelElements[] }) => void} */
+export function drawDifference({ data, stage, look }, page) {
+  const { panelSet, derived } = data;
   const { diff } = stage.view;
-  part.panels.forEach(({ pill }, index) => pill?.setAttribute("aria-pressed", String(isBetween(diff, index))));
+  page.panels.forEach(({ pill }, index) => pill?.setAttribute("aria-pressed", String(isBetween(diff, index))));
   const result = /** @type {DrawnDifference | Refusal} */ (derived?.diff);
-  part.most.hidden = !diff || !result.partner;
+  page.largestSection.hidden = !diff || !result.partner;
   if (!diff) return;
-  part.diffTitle.replaceChildren(...makeTitle(set, diff));
-  part.diffTitle.title = part.diffTitle.textContent ?? "";
-  part.diff.classList.toggle("refused", !result.partner);
-  for (const element of [part.diffScale, part.map.box, part.diffSays]) element.hidden = !result.partner;
-  part.diffText.replaceChildren(...(result.partner ? describeMeaning(set, diff) : explainRefusal(stage, diff, result)));
+  page.diffTitle.replaceChildren(...makeTitle(panelSet, diff));
+  page.diffTitle.title = page.diffTitle.textContent ?? "";
+  page.diff.classList.toggle("refused", !result.partner);
+  for (const element of [page.diffScale, page.map.box, page.diffReadout]) element.hidden = !result.partner;
+  page.diffText.replaceChildren(
+    ...(result.partner ? describeMeaning(panelSet, diff) : explainRefusal(stage, diff, result)),
+  );
   if (!result.partner) return;
-  part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
+  page.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
   const end = formatNumber(result.top, { quantity: result.kind.quantity });
   const minusNote = look.hasMinus ? ", marked −" : "";
-  part.diffLess.replaceChildren(`more in ${diff[0] + 1}${minusNote}  `, makeAmount(`−${end}`));
-  part.diffMore.replaceChildren(makeAmount(`+${end}`), `  more in ${diff[1] + 1}`);
-  part.list.replaceChildren(...result.largest.map((cell) => makeDifferenceItem(stage, diff, result, cell)));
-  if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are identical."));
+  page.diffLess.replaceChildren(`more in ${diff[0] + 1}${minusNote}  `, makeAmount(`−${end}`));
+  page.diffMore.replaceChildren(makeAmount(`+${end}`), `  more in ${diff[1] + 1}`);
+  page.largestList.replaceChildren(...result.largest.map((cell) => makeDifferenceItem(stage, diff, result, cell)));
+  if (!result.largest.length) page.largestList.append(make("li", { class: "soft" }, "None: the two are identical."));
 }
 
-/** @type {(set: Panels, diff: [number, number]) => Children} */
-function makeTitle(set, diff) {
+/** @type {(panelSet: Panels, diff: [number, number]) => Children} */
+function makeTitle(panelSet, diff) {
   /** @type {(panel: { name: string, more: string }) => Children} */
   const makePanelName = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", isolateText(more)] : [])];
-  const [first, second] = distinguishPanels(set, diff);
+  const [first, second] = distinguishPanels(panelSet, diff);
   const isOneHead = first.name === second.name && first.more.startsWith("with "); // name it once
   return [...makePanelName(second), " minus ", ...(isOneHead ? [isolateText(first.more)] : makePanelName(first))];
 }
 
-/** @type {(set: Panels, diff: [number, number]) => Children} */
-function describeMeaning(set, [p, q]) {
-  const nats = set.divergence[p][q];
+/** @type {(panelSet: Panels, diff: [number, number]) => Children} */
+function describeMeaning(panelSet, [p, q]) {
+  const nats = panelSet.divergence[p][q];
   if (nats === null) return [NO_DIVERGENCE];
-  const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "tokens";
+  const unit =
+    panelSet.compared[panelSet.panels[p].reading][panelSet.panels[q].reading] === "words" ? "words" : "tokens";
   const measure = `Jensen–Shannon divergence over all ${unit}, special tokens included`;
   const ends = make("span", { title: measure }, "(0% = identical, 100% = no overlap)");
   return ["Difference ", makeBold(formatDivergence(nats)), " ", ends, "."];
@@ -100,7 +103,7 @@ function describeMeaning(set, [p, q]) {
 // Explain why two panels cannot be subtracted, with a button for the remedy, if there is one.
 /** @type {(stage: Stage<PanelsView>, diff: [number, number], result: Refusal) => Children} */
 function explainRefusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
-  if (isMixed) return [MIXED];
+  if (isMixed) return [MIXED_NOTE];
   if (!remedy) {
     const list = [...listUnmatched(ours, p), ...listUnmatched(theirs, q)].flatMap((span, i) => [i ? "; " : "", span]);
     return [
@@ -130,8 +133,8 @@ function describeRemedy({ unit, special }) {
 }
 
 /** @type {(stage: Stage<PanelsView>, diff: [number, number], result: DrawnDifference, cell: number) => HTMLElement} */
-function makeDifferenceItem(stage, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
-  const spot = { at, row: Math.floor(cell / C), col: cell % C };
+function makeDifferenceItem(stage, [reference], { rows, cols, d, C, first, second, top, kind }, cell) {
+  const spot = { at: reference, row: Math.floor(cell / C), col: cell % C };
   const [enter, leave] = [() => stage.hover(spot), () => stage.hover(null)];
   const numbers = [formatNumber(first[cell], kind), formatNumber(second[cell], kind), formatSigned(d[cell], kind)];
   const handlers = {
@@ -167,23 +170,23 @@ function makeEntry(from, to, numbers, share, handlers) {
 /** @type {(stage: Stage<PanelsView>) => number} */
 const getReferencePanel = (stage) => stage.view.diff?.[0] ?? 0;
 
-/** @type {(stores: Stores, part: Parts, spot: Spot | null, all: boolean) => void} */
-export function refreshDifference(stores, part, spot, all) {
+/** @type {(stores: Stores, page: Parts, spot: Spot | null, all: boolean) => void} */
+export function refreshDifference(stores, page, spot, all) {
   const { data, stage, look } = stores;
-  const { set, derived } = data;
+  const { panelSet, derived } = data;
   const result = derived?.diff;
   if (!result?.partner) return;
-  const place = mapSpot(stores, set.panels[getReferencePanel(stage)].reading, spot);
+  const place = mapSpot(stores, panelSet.panels[getReferencePanel(stage)].reading, spot);
   const key = JSON.stringify(place);
-  if (!all && key === part.drawn) return;
-  part.drawn = key;
+  if (!all && key === page.diffKey) return;
+  page.diffKey = key;
   const focus = place?.missing ? null : place;
   /** @type {HeatScene} */
   const scene = { rows: result.rows, cols: result.cols, head: result.head, focus: null };
-  drawCanvasPair(part.map, scene, focus, all, { ...look, colours: look.signedColours });
-  part.diffSays.replaceChildren(...describeFocus(stores, place), makeSoft(describeLabelStep(part.map.layout?.cell)));
-  part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
-  markEntries(part.list, result, focus);
+  drawCanvasPair(page.map, scene, focus, all, { ...look, colours: look.signedColours });
+  page.diffReadout.replaceChildren(...describeFocus(stores, place), makeSoft(describeLabelStep(page.map.layout?.cell)));
+  page.map.canvas.setAttribute("aria-label", `Difference. ${page.diffReadout.textContent}`);
+  markEntries(page.largestList, result, focus);
 }
 
 /** @type {(list: HTMLElement, result: DrawnDifference, focus: Span | null) => void} */
@@ -195,27 +198,27 @@ function markEntries(list, { largest: cells, C }, focus) {
   );
 }
 
-/** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
-export function listenToDifference(stores, part) {
+/** @type {(stores: Stores, page: Parts & { panels: PanelElements[] }) => void} */
+export function listenToDifference(stores, page) {
   const { data, stage } = stores;
   /** @type {(event: MouseEvent) => Spot | null} */
   const findSpot = (event) => {
     const result = data.derived?.diff;
-    if (!part.map.layout || !result?.partner) return null;
-    const spot = findHeatmapSpot(part.map.layout, result.R, result.C, ...getPoint(part.map.canvas, event));
+    if (!page.map.layout || !result?.partner) return null;
+    const spot = findHeatmapSpot(page.map.layout, result.R, result.C, ...getPoint(page.map.canvas, event));
     return spot && { ...spot, at: getReferencePanel(stage) };
   };
-  const getWalk = () => {
+  const getKeyContext = () => {
     const reference = getReferencePanel(stage);
-    const spot = mapSpot(stores, data.set.panels[reference].reading, stage.focused());
+    const spot = mapSpot(stores, data.panelSet.panels[reference].reading, stage.getFocus());
     const from = spot && !spot.missing ? /** @type {Spot} */ ({ at: reference, row: spot.row, col: spot.col }) : null;
     const { R, C } = /** @type {DrawnDifference} */ (data.derived.diff);
     return { from, isHeatmap: true, R, C, start: { at: reference }, onMove };
   };
   const onMove = () => {
-    part.announcement.textContent = `${part.diffSays.textContent}. ${joinPanelTexts(data.set, part.panels)}`;
+    page.announcement.textContent = `${page.diffReadout.textContent}. ${joinPanelTexts(data.panelSet, page.panels)}`;
   };
-  stage.listenTo(part.map.canvas, findSpot, getWalk);
+  stage.listenTo(page.map.canvas, findSpot, getKeyContext);
 }
 
 /** @type {(stores: Stores, spot: Place | null) => Children} */
@@ -231,7 +234,7 @@ function describeFocus({ data: { derived }, stage }, spot) {
   return [link, " ", makeSoft(values), " ", makeAmount(formatSigned(d[cell], kind))];
 }
 
-const MAX_NAMED = 3; // maximum number of differences listed for a word
+const MAX_LISTED = 3; // differences of a word
 
 // List the largest differences of a row or a column.
 /** @type {(result: DrawnDifference, spot: Span) => HTMLElement} */
@@ -239,7 +242,7 @@ function describeWord({ rows, cols, d, C, kind }, { row, col }) {
   const isQuery = row !== null;
   const units = isQuery ? cols : rows;
   const cells = units.map((_, i) => (row !== null ? row * C + i : i * C + (col ?? 0)));
-  const strongestCells = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, MAX_NAMED);
+  const strongestCells = findLargestCells({ d: Float32Array.from(cells, (cell) => d[cell]) }, MAX_LISTED);
   const entries = strongestCells.flatMap((i, index) => [
     index ? ", " : "",
     isolateText(units[i].text),
@@ -253,12 +256,12 @@ function describeWord({ rows, cols, d, C, kind }, { row, col }) {
 
 const MAX_ROWS = 300;
 
-/** @type {(set: Panels, diff: [number, number], result: DrawnDifference) => HTMLElement} */
-export function makeDifferenceTable(set, diff, result) {
+/** @type {(panelSet: Panels, diff: [number, number], result: DrawnDifference) => HTMLElement} */
+export function makeDifferenceTable(panelSet, diff, result) {
   const { rows, cols, d, C, first, second, kind } = result;
   /** @type {(panel: number) => string} */
   const describeMap = (panel) => {
-    const [reading, { head }] = [getReading(set, panel), set.panels[panel]];
+    const [reading, { head }] = [getReading(panelSet, panel), panelSet.panels[panel]];
     return `${formatMapName(reading, head)} (${formatPaperName(reading, head)})`;
   };
   const [p, q] = diff.map(describeMap);

@@ -34,13 +34,13 @@ import {
 /** @import { Axes, Block, Unit } from "../geometry.js" */
 /** @import { Cells, Span, Spot } from "../layouts.js" */
 /** @import { ShownHead } from "../links.js" */
-/** @import { Kind, Settings } from "../view.js" */
+/** @import { NumberKind, Settings } from "../view.js" */
 /** @import { Stores } from "./compare.js" */
 /** @import { DrawnDifference } from "./difference.js" */
-/** @import { PanelPart } from "./parts.js" */
+/** @import { PanelElements } from "./parts.js" */
 /** @import { Panels, Place, Refusal } from "./together.js" */
 
-/** @typedef {Parts & { panels: PanelPart[] }} Sheet */
+/** @typedef {Parts & { panels: PanelElements[] }} ComparePage */
 /**
  * The visible part of every panel.
  *
@@ -59,58 +59,62 @@ const LINKS_WIDTH = 560; // maximum width of a link diagram, pixels
 // Compute the visible part of every panel, once per view.
 /** @type {(stores: Stores) => void} */
 export function computeVisiblePart({ data, stage: { view }, look }) {
-  const { set, derived } = data;
+  const { panelSet, derived } = data;
   const { links, scale, as } = view;
-  const key = JSON.stringify([set.key, serializeSettings(view, "compare"), view.diff, look.theme]);
+  const key = JSON.stringify([panelSet.key, serializeSettings(view, "compare"), view.diff, look.theme]);
   if (derived?.key === key) return;
-  const units = set.readings.map((reading) => computeTextUnits(reading, view));
-  const cols = set.readings.map((reading, i) => (reading.keys ? computeTextUnits(getKeys(reading), view) : units[i]));
-  const parts = set.panels.map(({ reading, head }) =>
-    computeBlock(set.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
+  const units = panelSet.readings.map((reading) => computeTextUnits(reading, view));
+  const cols = panelSet.readings.map((reading, i) =>
+    reading.keys ? computeTextUnits(getKeys(reading), view) : units[i],
+  );
+  const parts = panelSet.panels.map(({ reading, head }) =>
+    computeBlock(panelSet.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
   );
   const top = findLargestWeight(parts);
-  const heads = set.panels.map(({ reading, head }, index) => {
+  const heads = panelSet.panels.map(({ reading, head }, index) => {
     const [part, axes] = [parts[index], { rows: units[reading], cols: cols[reading] }];
     return {
       head,
       part,
       shade: computeSharedShades(part, scale, top),
       ...(as === "links" ? makeLinks([part], axes, links, scale, top)[0] : {}),
-      colour: look.heads[(head % set.readings[reading].heads) % look.heads.length],
+      colour: look.heads[(head % panelSet.readings[reading].heads) % look.heads.length],
       dash: /** @type {number[]} */ ([]),
       ...(part.signed ? getSignColours(look) : {}),
     };
   });
-  data.derived = { key, units, columns: cols, heads, top, counterparts: {}, diff: subtractPanels(set, view) };
+  data.derived = { key, units, columns: cols, heads, top, counterparts: {}, diff: subtractPanels(panelSet, view) };
 }
 
 // Choose the kind of numbers of the scale: that of the first signed panel or, if none is, of the first without shares.
-/** @type {(heads: ShownHead[]) => Kind} */
+/** @type {(heads: ShownHead[]) => NumberKind} */
 const chooseKind = (heads) => {
   const parts = heads.map(({ part }) => part);
   return parts.find(({ signed }) => signed) ?? parts.find((part) => !isShare(part)) ?? {};
 };
 
-/** @type {(stores: Stores, part: Parts) => void} */
-export function drawScale({ data: { set, derived }, stage, look }, part) {
+/** @type {(stores: Stores, page: Parts) => void} */
+export function drawScale({ data: { panelSet, derived }, stage, look }, page) {
   const { as, scale } = stage.view;
   const isSigned = derived.heads.some((head) => head.part.signed);
-  const { colour, below } = isSigned ? getSignColours(look) : { colour: look.ink };
+  const { colour, negativeColour } = isSigned ? getSignColours(look) : { colour: look.ink };
   const colours = `linear-gradient(90deg, ${(isSigned ? look.signed : look.ramp).join()})`;
-  part.ramp.style.background = as === "links" ? makeLineRamp(colour, below) : colours;
-  const subject = set.panels.length > 1 ? "All panels share one scale" : "Scale";
+  page.ramp.style.background = as === "links" ? makeLineRamp(colour, negativeColour) : colours;
+  const subject = panelSet.panels.length > 1 ? "All panels share one scale" : "Scale";
   const fewText = derived.units
     .map((rows, i) => describeFewLinks({ rows, cols: derived.columns[i] }, stage.view.unit))
     .find(Boolean);
-  const fewNote = fewText ? `. Without a pinned word, ${fewText}${set.panels.length > 1 ? " of each panel" : ""}` : "";
+  const fewNote = fewText
+    ? `. Without a pinned word, ${fewText}${panelSet.panels.length > 1 ? " of each panel" : ""}`
+    : "";
   const lineNote = as === "links" ? `, as width and darkness of the line${fewNote}` : "";
-  part.scaleText.textContent = `${subject}: ${describeScale(scale, derived.top, chooseKind(derived.heads))}${lineNote}`;
+  page.scaleText.textContent = `${subject}: ${describeScale(scale, derived.top, chooseKind(derived.heads))}${lineNote}`;
 }
 
 // Give all panels and their difference one size and one layout, so that cells can be compared by position. Two panels
 // leave a third column for the difference, so that nothing moves when it opens.
-/** @type {(stores: Stores, part: Sheet) => void} */
-export function layOutPanels({ data: { set, derived }, stage, look }, part) {
+/** @type {(stores: Stores, page: ComparePage) => void} */
+export function layOutPanels({ data: { panelSet, derived }, stage, look }, page) {
   const isLinks = stage.view.as === "links";
   const { units, columns: others } = derived;
   const maxUnits = Math.max(1, ...[...units, ...others].map((list) => list.length));
@@ -119,9 +123,9 @@ export function layOutPanels({ data: { set, derived }, stage, look }, part) {
   const label = Math.max(
     ...axes.map(({ rows, cols }) => (isLinks ? measureLinksLabel : measureHeatmapLabel)(rows, cols, look)),
   );
-  const width = part.sheet.clientWidth;
+  const width = page.sheet.clientWidth;
   const minWidth = isLinks ? MIN_WIDTH : Math.max(MIN_WIDTH, Math.min(width, label + 2 * maxUnits));
-  const count = set.panels.length;
+  const count = panelSet.panels.length;
   const gap = count > FEW_PANELS || maxUnits > MANY_TOKENS || width < 600 ? GAP : WIDE_GAP;
   const columnCount = chooseColumnCount(width, count === 2 ? 3 : count, width < 600 ? width : minWidth, gap);
   const column = Math.floor((width - (columnCount - 1) * gap) / columnCount);
@@ -133,16 +137,16 @@ export function layOutPanels({ data: { set, derived }, stage, look }, part) {
   const drawnWidth = isLinks
     ? look.width
     : computeHeatmapLayout(column - EDGE, maxUnits, maxUnits, height - EDGE, label, label, maxCell).width + EDGE;
-  for (const { box } of part.panels) box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
+  for (const { box } of page.panels) box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
   const panelWidth = Math.min(column, Math.max(drawnWidth, MIN_WIDTH)); // tools are above its right edge
-  part.sheet.style.cssText = `grid-template-columns: repeat(${columnCount}, ${panelWidth}px); --gap: ${gap}px`;
-  part.sheet.classList.toggle("single", columnCount === 1);
-  part.sheet.classList.toggle("few", gap === WIDE_GAP || columnCount === 1);
-  placeDifference(part, stage.view.diff, columnCount);
+  page.sheet.style.cssText = `grid-template-columns: repeat(${columnCount}, ${panelWidth}px); --gap: ${gap}px`;
+  page.sheet.classList.toggle("single", columnCount === 1);
+  page.sheet.classList.toggle("few", gap === WIDE_GAP || columnCount === 1);
+  placeDifference(page, stage.view.diff, columnCount);
 }
 
 // Place the difference after the second of its panels, or at the end of the first one's row if that comes earlier.
-/** @type {(part: Sheet, diff: [number, number] | null, columnCount: number) => void} */
+/** @type {(page: ComparePage, diff: [number, number] | null, columnCount: number) => void} */
 function placeDifference({ panels, sheet, diff: box }, diff, columnCount) {
   const boxes = panels.map((panel) => panel.all);
   if (diff) {
@@ -159,51 +163,52 @@ function placeDifference({ panels, sheet, diff: box }, diff, columnCount) {
 }
 
 // Redraw panels whose focus has changed, or all of them.
-/** @type {(stores: Stores, part: Sheet, all?: boolean) => void} */
-export function refresh(stores, part, all = false) {
-  const { set } = stores.data;
-  if (!set) return;
-  const spot = stores.stage.focused();
-  part.panels.forEach((panel, index) => {
-    const place = mapSpot(stores, set.panels[index].reading, spot);
+/** @type {(stores: Stores, page: ComparePage, all?: boolean) => void} */
+export function refresh(stores, page, all = false) {
+  const { panelSet } = stores.data;
+  if (!panelSet) return;
+  const spot = stores.stage.getFocus();
+  page.panels.forEach((panel, index) => {
+    const place = mapSpot(stores, panelSet.panels[index].reading, spot);
     const key = JSON.stringify(place);
-    if (!all && key === panel.drawn) return;
-    panel.drawn = key;
+    if (!all && key === panel.drawnKey) return;
+    panel.drawnKey = key;
     drawPanel(stores, panel, index, place, all);
   });
-  refreshDifference(stores, part, spot, all);
+  refreshDifference(stores, page, spot, all);
 }
 
-/** @type {(stores: Stores, panel: PanelPart, index: number, here: Place | null, all: boolean) => void} */
-function drawPanel(stores, panel, index, here, all) {
-  const { set, derived } = stores.data;
+/** @type {(stores: Stores, panel: PanelElements, index: number, place: Place | null, all: boolean) => void} */
+function drawPanel(stores, panel, index, place, all) {
+  const { panelSet, derived } = stores.data;
   const { stage, look } = stores;
   const { view } = stage;
-  const { reading } = set.panels[index];
+  const { reading } = panelSet.panels[index];
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];
-  const [head, focus] = [derived.heads[index], here?.missing ? null : here];
+  const [head, focus] = [derived.heads[index], place?.missing ? null : place];
   const links = view.as === "links" ? { heads: [head] } : {};
   drawCanvasPair(panel, { rows, cols, head, ...links, focus: null, view }, focus, all, look);
-  panel.says.replaceChildren(...describePanel(stores, index, here));
-  panel.says.classList.toggle("rest", !here);
-  const hiddenNote = view.special === "keep" ? "" : describeHidden(head, { rows }, focus, view, getReading(set, index));
-  const off = describeOff(getReading(set, index), [set.panels[index].head]);
+  panel.readout.replaceChildren(...describePanel(stores, index, place));
+  panel.readout.classList.toggle("rest", !place);
+  const hiddenNote =
+    view.special === "keep" ? "" : describeHidden(head, { rows }, focus, view, getReading(panelSet, index));
+  const off = describeOff(getReading(panelSet, index), [panelSet.panels[index].head]);
   const note = [off, hiddenNote, view.as === "links" ? "" : describeLabelStep(panel.layout?.cell)]
     .filter(Boolean)
     .join(" ");
   if (panel.note.textContent !== note) panel.note.textContent = note;
   const kind = view.as === "links" ? "Token links" : "Heatmap";
-  const label = `${kind} of panel ${index + 1}, ${namePanel(set, index).name}`;
-  panel.canvas.setAttribute("aria-label", `${label}. ${panel.says.textContent}`);
+  const label = `${kind} of panel ${index + 1}, ${namePanel(panelSet, index).name}`;
+  panel.canvas.setAttribute("aria-label", `${label}. ${panel.readout.textContent}`);
 }
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------
 
-/** @type {(stores: Stores, part: Sheet, index: number) => void} */
-export function listenToPanel(stores, part, index) {
+/** @type {(stores: Stores, page: ComparePage, index: number) => void} */
+export function listenToPanel(stores, page, index) {
   const { data, stage } = stores;
-  const panel = part.panels[index];
-  const { reading } = data.set.panels[index];
+  const panel = page.panels[index];
+  const { reading } = data.panelSet.panels[index];
   const isLinks = () => stage.view.as === "links";
   /** @type {() => [number, number]} */
   const counts = () => [data.derived.units[reading].length, data.derived.columns[reading].length];
@@ -216,40 +221,40 @@ export function listenToPanel(stores, part, index) {
       : findHeatmapSpot(panel.layout, ...counts(), x, y);
     return spot && { at: index, ...spot };
   };
-  const getWalk = () => {
-    const place = mapSpot(stores, reading, stage.focused());
+  const getKeyContext = () => {
+    const place = mapSpot(stores, reading, stage.getFocus());
     const from = place && !place.missing ? /** @type {Spot} */ ({ at: index, row: place.row, col: place.col }) : null;
     const [R, C] = counts();
     return { from, isHeatmap: !isLinks(), R, C, start: { at: index }, onMove };
   };
   /** @type {(spot: Spot) => void} */
   const onMove = (spot) => {
-    part.announcement.textContent = joinPanelTexts(data.set, part.panels);
+    page.announcement.textContent = joinPanelTexts(data.panelSet, page.panels);
     if (isLinks()) revealRow(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
   };
-  stage.listenTo(panel.canvas, findSpot, getWalk);
-  panel.box.onscroll = () => linkScrolling(stores, part, index);
+  stage.listenTo(panel.canvas, findSpot, getKeyContext);
+  panel.box.onscroll = () => linkScrolling(stores, page, index);
 }
 
 // Make panels with the same layout scroll together.
-/** @type {(stores: Stores, part: Sheet, index: number) => void} */
-function linkScrolling(stores, part, index) {
-  const panel = part.panels[index];
+/** @type {(stores: Stores, page: ComparePage, index: number) => void} */
+function linkScrolling(stores, page, index) {
+  const panel = page.panels[index];
   const { scrollTop, scrollLeft } = panel.box;
-  for (const other of part.panels) {
+  for (const other of page.panels) {
     if (other === panel) continue;
     if (other.box.scrollTop !== scrollTop) other.box.scrollTop = scrollTop;
     if (other.box.scrollLeft !== scrollLeft) other.box.scrollLeft = scrollLeft;
   }
-  if (stores.stage.view.as === "links") drawPanel(stores, panel, index, JSON.parse(panel.drawn), true);
+  if (stores.stage.view.as === "links") drawPanel(stores, panel, index, JSON.parse(panel.drawnKey), true);
 }
 
 // ---- The sentence of a panel about a spot -------------------------------------------------------------------
 
 // Describe one link with its exact weight, or the largest links of a word; if nothing is focused, the strongest link.
 /** @type {(stores: Stores, index: number, spot: Place | null) => Children} */
-function describePanel({ data: { set, derived }, stage }, index, spot) {
-  const { reading } = set.panels[index];
+function describePanel({ data: { panelSet, derived }, stage }, index, spot) {
+  const { reading } = panelSet.panels[index];
   const { part } = derived.heads[index];
   const axes = { rows: derived.units[reading], cols: derived.columns[reading] };
   if (!axes.rows.length || !axes.cols.length) return ["This panel has only special tokens."];
@@ -269,7 +274,7 @@ function describeStrongest(part, axes, view) {
   ];
 }
 
-/** @type {(axes: Axes, cells: Cells, weight: number, kind: Kind) => Children} */
+/** @type {(axes: Axes, cells: Cells, weight: number, kind: NumberKind) => Children} */
 function describeLink(axes, { row, rows, col, cols }, weight, kind) {
   const link = makeLinkText(
     makeBold(joinTexts(axes.rows, row, rows)),
@@ -317,38 +322,38 @@ const joinTexts = (units, from, count = 1) =>
 
 // ---- The weights of one panel, or the difference, as a table ------------------------------------------------
 
-/** @type {(stores: Stores, part: Parts) => void} */
-export function drawTable({ data, stage }, part) {
-  const { set, derived } = data;
-  if (!set.panels.length || !part.table.open) return;
+/** @type {(stores: Stores, page: Parts) => void} */
+export function drawTable({ data, stage }, page) {
+  const { panelSet, derived } = data;
+  if (!panelSet.panels.length || !page.table.open) return;
   const { diff } = stage.view;
   const result = derived.diff?.partner ? derived.diff : null;
-  drawMenu(set, part, !!result);
-  const choice = part.tableOf.value;
+  drawMenu(panelSet, page, !!result);
+  const choice = page.tableMenu.value;
   const isDifference = choice === "diff" && diff && result;
-  part.tableBox.replaceChildren(
-    ...(isDifference ? [makeDifferenceTable(set, diff, result)] : makePanelTable(data, stage.view, +choice)),
+  page.tableBox.replaceChildren(
+    ...(isDifference ? [makeDifferenceTable(panelSet, diff, result)] : makePanelTable(data, stage.view, +choice)),
   );
 }
 
-/** @type {(set: Panels, part: Parts, hasDifference: boolean) => void} */
-function drawMenu(set, part, hasDifference) {
-  const panels = set.panels.map((_, i) => [String(i), shortenName(set, i)]);
+/** @type {(panelSet: Panels, page: Parts, hasDifference: boolean) => void} */
+function drawMenu(panelSet, page, hasDifference) {
+  const panels = panelSet.panels.map((_, i) => [String(i), shortenName(panelSet, i)]);
   const options = [...panels, ...(hasDifference ? [["diff", "the difference"]] : [])];
   const key = JSON.stringify(options);
-  const previous = part.tableOf.value || (hasDifference ? "diff" : "0");
-  if (part.tabled !== key) {
-    part.tableOf.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
-    part.tabled = key;
+  const previous = page.tableMenu.value || (hasDifference ? "diff" : "0");
+  if (page.tableMenuKey !== key) {
+    page.tableMenu.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
+    page.tableMenuKey = key;
   }
-  part.tableOf.value = options.some(([value]) => value === previous) ? previous : "0";
+  page.tableMenu.value = options.some(([value]) => value === previous) ? previous : "0";
 }
 
 /** @type {(data: Stores["data"], view: Stores["stage"]["view"], index: number) => HTMLElement[]} */
-function makePanelTable({ set, derived }, view, index) {
-  const { reading } = set.panels[index];
+function makePanelTable({ panelSet, derived }, view, index) {
+  const { reading } = panelSet.panels[index];
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];
   return rows.length && cols.length
-    ? makeTables(derived.heads[index], { rows, cols }, getReading(set, index), view)
+    ? makeTables(derived.heads[index], { rows, cols }, getReading(panelSet, index), view)
     : [];
 }

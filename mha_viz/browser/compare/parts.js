@@ -1,4 +1,4 @@
-// Make the page elements of the comparison. `on` has the callbacks for user actions.
+// Make the page elements of the comparison. `actions` has the callbacks for user actions.
 import { showInitialSettings, makeControls, describeChanges, makeDrawingMenu, enableRoving } from "../controls.js";
 import { make, makeSvg, isolateText } from "../dom.js";
 import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
@@ -16,45 +16,45 @@ import { areAlike, namePanel, getReading, isSameText, getSide, getInitialSetting
 /** @import { Panels, PanelsView, Sides } from "./together.js" */
 
 /**
- * @typedef {object} PanelPartFields
+ * @typedef {object} PanelElementFields
  * @property {HTMLElement} all
  * @property {HTMLElement} name
  * @property {HTMLElement} tools
- * @property {HTMLElement} says
+ * @property {HTMLElement} readout
  * @property {HTMLElement} note
  * @property {HTMLElement} [rename]
  * @property {HTMLElement} [pill]
- * @property {string} drawn
+ * @property {string} drawnKey identifies the drawn spot
  */
-/** @typedef {CanvasPair & PanelPartFields} PanelPart */
+/** @typedef {CanvasPair & PanelElementFields} PanelElements */
 
-/** @type {(on: Actions) => Parts & { panels: PanelPart[] }} */
-export function makePage(on) {
+/** @type {(actions: Actions) => Parts & { panels: PanelElements[] }} */
+export function makePage(actions) {
   const p = /** @type {ReturnType<typeof makePage>} */ ({ panels: [] });
   p.sheet = make("div", { class: "sheet" });
   p.hint = make("p", { class: "hint soft" });
   p.announcement = make("p", { class: "said", "aria-live": "polite" });
-  p.begun = make("p", { class: "begun", hidden: true });
+  p.longTextNote = make("p", { class: "begun", hidden: true });
   p.all = make(
     "div",
     { class: "compare" },
-    make("div", { class: "top" }, makeScale(p), makeSheetControls(p, on)),
-    p.begun,
+    make("div", { class: "top" }, makeScale(p), makeSheetControls(p, actions)),
+    p.longTextNote,
     p.sheet,
     p.hint,
-    makeDifference(p, on),
-    makeTableBox(p, on),
+    makeDifference(p, actions),
+    makeTableBox(p, actions),
     p.announcement,
   );
   return p;
 }
 
-/** @type {(p: Parts, on: Actions) => HTMLElement} */
-function makeSheetControls(p, on) {
-  p.choices = makeControls("compare", on.change);
-  p.drawing = make("summary");
+/** @type {(p: Parts, actions: Actions) => HTMLElement} */
+function makeSheetControls(p, actions) {
+  p.choices = makeControls("compare", actions.change);
+  p.drawingMenuLabel = make("summary");
   p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box));
-  return makeDrawingMenu(p.drawing, p.controls);
+  return makeDrawingMenu(p.drawingMenuLabel, p.controls);
 }
 
 /** @type {() => HTMLElement} */
@@ -63,40 +63,40 @@ const makeRamp = () => make("i", { class: "ramp", "aria-hidden": true });
 /** @type {(p: Parts) => HTMLElement} */
 function makeScale(p) {
   [p.ramp, p.scaleText] = [makeRamp(), make("span")];
-  p.how = make("span", { class: "how" }, "Hover over a word or cell to see it in all panels; click to pin.");
-  p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText, p.how);
+  p.instructions = make("span", { class: "how" }, "Hover over a word or cell to see it in all panels; click to pin.");
+  p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText, p.instructions);
   return p.scale;
 }
 
-/** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
-export function setControls(p, set, view) {
+/** @type {(p: Parts, panelSet: Panels, view: PanelsView) => void} */
+export function setControls(p, panelSet, view) {
   for (const [name, control] of Object.entries(p.choices)) control.set(view[/** @type {Setting} */ (name)]);
-  const defaults = getInitialSettings(set);
+  const defaults = getInitialSettings(panelSet);
   const links = view.as === "links" ? view.links : defaults.links; // a heatmap shows all links
-  p.drawing.textContent = describeChanges({ ...view, links }, defaults, "compare");
+  p.drawingMenuLabel.textContent = describeChanges({ ...view, links }, defaults, "compare");
   p.choices.links.box.hidden = view.as !== "links";
   for (const [select, index] of [
     [p.second, 1],
     [p.first, 0],
   ]) {
-    const options = () => set.panels.map((_, i) => make("option", { value: i, textContent: i + 1 }));
-    if (p.offered !== set.key) select.replaceChildren(...options());
-    select.disabled = set.panels.length < 3; // with two panels there is nothing to choose
+    const options = () => panelSet.panels.map((_, i) => make("option", { value: i, textContent: i + 1 }));
+    if (p.menusKey !== panelSet.key) select.replaceChildren(...options());
+    select.disabled = panelSet.panels.length < 3; // with two panels there is nothing to choose
     select.value = view.diff ? view.diff[index] : "";
   }
-  p.offered = set.key;
+  p.menusKey = panelSet.key;
 }
 
 // Show a line that says that only the strongest links of a long text are shown.
-/** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
-export function showLongTextNote(p, set, view, on) {
-  const { special } = getInitialSettings({ readings: [], start: set.start }); // the initial setting for any text
+/** @type {(p: Parts, panelSet: Panels, view: PanelsView, actions: Actions) => void} */
+export function showLongTextNote(p, panelSet, view, actions) {
+  const { special } = getInitialSettings({ readings: [], start: panelSet.start }); // the initial setting for any text
   showInitialSettings(
-    p.begun,
-    getInitialSettings(set),
-    { ...getDefaults("compare", set.readings), special },
+    p.longTextNote,
+    getInitialSettings(panelSet),
+    { ...getDefaults("compare", panelSet.readings), special },
     view,
-    on.change,
+    actions.change,
     [
       "Long text: special tokens hidden, three links per word, colours up to the largest weight shown.",
       "Show only the strongest",
@@ -106,52 +106,50 @@ export function showLongTextNote(p, set, view, on) {
 
 const MAX_NAME = 24; // characters of a name in a menu
 
-/** @type {(set: Panels, panel: number) => string} */
-export function shortenName(set, panel) {
-  const letters = Array.from(set.panels[panel].name);
+/** @type {(panelSet: Panels, panel: number) => string} */
+export function shortenName(panelSet, panel) {
+  const letters = Array.from(panelSet.panels[panel].name);
   const start = letters
     .slice(0, MAX_NAME - 1)
     .join("")
     .trimEnd();
   const name = letters.length > MAX_NAME ? `${start}…` : letters.join("");
-  return [`${panel + 1} `, namePanel(set, panel).name, name].filter(Boolean).join(" ");
+  return [`${panel + 1} `, namePanel(panelSet, panel).name, name].filter(Boolean).join(" ");
 }
 
 // ---- One panel ----------------------------------------------------------------------------------------------
 
-/** @type {(set: Panels, index: number, on: Actions) => PanelPart} */
-export function makePanel(set, index, on) {
-  const { name, paper } = namePanel(set, index);
-  const p = /** @type {PanelPart} */ (makeCanvasPair());
+/** @type {(panelSet: Panels, index: number, actions: Actions) => PanelElements} */
+export function makePanel(panelSet, index, actions) {
+  const { name, paper } = namePanel(panelSet, index);
+  const userName = panelSet.panels[index].name;
+  const p = /** @type {PanelElements} */ (makeCanvasPair());
   const number = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
-  p.name = make("span", { class: "named" }, ...makeNameParts(p, set, index, on));
-  p.tools = makeToolbar(set, index, on);
+  p.name = make("span", { class: "named" }, ...makeNameParts(p, panelSet, index, actions));
+  p.tools = makeToolbar(panelSet, index, actions);
   const title = make("h2", {}, number, make("code", {}, name), makeSoft(` (${paper})`));
-  p.says = make("p", { class: "says" });
+  p.readout = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
-  const readingNote = makeReadingNote(set, index);
+  const readingNote = makeReadingNote(panelSet, index);
   p.all = make(
     "article",
-    {
-      class: "panel",
-      "aria-label": `Panel ${index + 1}: ${name}${set.panels[index].name ? `, ${set.panels[index].name}` : ""}`,
-    },
+    { class: "panel", "aria-label": `Panel ${index + 1}: ${name}${userName ? `, ${userName}` : ""}` },
     make("header", {}, make("div", { class: "title" }, title, p.name), p.tools),
     readingNote ?? make("p", { class: "whose" }),
     p.box,
-    p.says,
+    p.readout,
     p.note,
   );
-  if (set.panels[index + 1]) p.all.append((p.pill = makePill(index, on)));
+  if (panelSet.panels[index + 1]) p.all.append((p.pill = makePill(index, actions)));
   return p;
 }
 
 // Make the user's name for a panel, with a field to change it.
-/** @type {(p: Parts, set: Panels, index: number, on: Actions) => Children} */
-function makeNameParts(p, set, index, on) {
-  const { name } = set.panels[index];
+/** @type {(p: Parts, panelSet: Panels, index: number, actions: Actions) => Children} */
+function makeNameParts(p, panelSet, index, actions) {
+  const { name } = panelSet.panels[index];
   const text = isolateText(name);
-  if (!set.editable) return name ? [text] : [];
+  if (!panelSet.editable) return name ? [text] : [];
   const rename = make(
     "button",
     {
@@ -162,7 +160,7 @@ function makeNameParts(p, set, index, on) {
     },
     ...(name ? [text] : [makeSoft("Add a name"), makeIcon("rename")]),
   ); // the name takes all the available room
-  rename.onclick = () => askForName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
+  rename.onclick = () => askForName(p, rename, name, (value) => actions.edit({ action: "rename", index, name: value }));
   p.rename = rename;
   return [rename];
 }
@@ -192,10 +190,10 @@ function askForName(p, button, name, onDone) {
 
 // Show the model, the sentence and the processing steps if panels differ in them. Words that other panels lack are
 // highlighted.
-/** @type {(set: Panels, index: number) => HTMLElement | null} */
-function makeReadingNote(set, index) {
-  const reading = getReading(set, index);
-  const others = set.readings.filter((other) => other !== reading);
+/** @type {(panelSet: Panels, index: number) => HTMLElement | null} */
+function makeReadingNote(panelSet, index) {
+  const reading = getReading(panelSet, index);
+  const others = panelSet.readings.filter((other) => other !== reading);
   const hasOtherModel = others.some((other) => other.model !== reading.model || other.revision !== reading.revision);
   const isOtherText = others.some(
     (other) => !isSameText(other, reading) || !isSameText(getKeys(other), getKeys(reading)),
@@ -205,9 +203,9 @@ function makeReadingNote(set, index) {
   const isOneModel = others.every((other) => other.model === reading.model);
   const modelName = isOneModel ? `${reading.label} (${reading.revision || "no revision"})` : reading.label;
   const parts = hasOtherModel ? [make("span", { class: "model" }, isolateText(modelName))] : [];
-  const readingIndex = set.panels[index].reading;
-  const target = reading.keys ? [" → ", ...makeSentence(getSide(set, "cols"), readingIndex)] : [];
-  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...makeSentence(set, readingIndex), ...target));
+  const readingIndex = panelSet.panels[index].reading;
+  const target = reading.keys ? [" → ", ...makeSentence(getSide(panelSet, "cols"), readingIndex)] : [];
+  if (isOtherText) parts.push(make("span", { class: "sentence" }, ...makeSentence(panelSet, readingIndex), ...target));
   if (hasOtherSteps) parts.push(make("span", { class: "steps" }, isolateText(reading.steps || "as read")));
   return make("p", { class: "whose" }, ...parts);
 }
@@ -215,14 +213,14 @@ function makeReadingNote(set, index) {
 const VISIBLE_LENGTH = 90; // characters of a sentence on a narrow panel
 const CONTEXT = 40; // of these, characters before the first different word of a longer sentence
 
-/** @type {(set: Sides, number: number) => Children} */
-function makeSentence(set, number) {
-  const reading = set.readings[number];
-  const similar = set.readings.flatMap((other, j) =>
-    j !== number && !isSameText(other, reading) && areAlike(set, number, j) ? [j] : [],
+/** @type {(side: Sides, number: number) => Children} */
+function makeSentence(side, number) {
+  const reading = side.readings[number];
+  const similar = side.readings.flatMap((other, j) =>
+    j !== number && !isSameText(other, reading) && areAlike(side, number, j) ? [j] : [],
   );
   /** @type {(word: number) => boolean} */
-  const isUnmatched = (word) => similar.some((j) => (set.aligned[number][j][word] ?? null) === null);
+  const isUnmatched = (word) => similar.some((j) => (side.aligned[number][j][word] ?? null) === null);
   const differingSpans = reading.groups.flatMap((tokens, word) => {
     const spans = tokens.flatMap((t) => reading.spans[t] ?? []); // where each token begins and ends
     return spans.length && isUnmatched(word) ? [[reading.segments[tokens[0]], spans[0], spans[spans.length - 1]]] : [];
@@ -254,53 +252,59 @@ function highlightSpans(letters, spans, start) {
 // ---- The difference, and the table --------------------------------------------------------------------------
 
 // Make the difference, which is shown among the panels. Return the list of largest differences for below the panels.
-/** @type {(p: Parts, on: Actions) => HTMLElement} */
-function makeDifference(p, on) {
+/** @type {(p: Parts, actions: Actions) => HTMLElement} */
+function makeDifference(p, actions) {
   /** @type {(label: string) => HTMLSelectElement} */
   const makePanelMenu = (label) =>
     make("select", {
       "aria-label": label,
-      onchange: (/** @type {Event} */ event) => on.subtract(event.target === p.second),
+      onchange: (/** @type {Event} */ event) => actions.subtract(event.target === p.second),
     });
   [p.second, p.first] = [makePanelMenu("Panel to subtract from"), makePanelMenu("Subtracted panel")];
   const menus = make("span", { class: "which" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first);
   p.diffTitle = make("h2");
-  p.close = makeToolButton("remove", "Close", () => on.change({ diff: null }));
+  p.close = makeToolButton("remove", "Close", () => actions.change({ diff: null }));
   p.diffText = make("p", { class: "note soft meaning" });
   p.map = makeCanvasPair();
   [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), makeRamp(), make("span")];
   p.diffScale = make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore);
-  p.diffSays = make("p", { class: "says" });
-  p.list = make("ol");
-  p.most = make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list);
+  p.diffReadout = make("p", { class: "says" });
+  p.largestList = make("ol");
+  p.largestSection = make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.largestList);
   p.diff = make(
     "section",
     { class: "difference", "aria-label": "Difference" },
     make("header", {}, menus, make("div", { class: "title" }, p.diffTitle), make("div", { class: "tools" }, p.close)),
     p.diffScale,
     p.map.box,
-    p.diffSays,
+    p.diffReadout,
     p.diffText,
   );
-  return p.most;
+  return p.largestSection;
 }
 
 // Make the button between two panels. A click shows or hides their difference.
-/** @type {(index: number, on: Actions) => HTMLElement} */
-function makePill(index, on) {
+/** @type {(index: number, actions: Actions) => HTMLElement} */
+function makePill(index, actions) {
   const label = `Difference of panels ${index + 1} and ${index + 2}`;
   const sign = make("span", { class: "sign", "aria-hidden": true }, "−");
   const pill = make("button", { type: "button", class: "pill", title: "Difference", "aria-label": label }, sign);
   pill.append(make("span", { class: "word", "aria-hidden": true }, "Difference"));
-  pill.onclick = () => on.difference(index);
+  pill.onclick = () => actions.difference(index);
   return pill;
 }
 
-/** @type {(p: Parts, on: Actions) => HTMLElement} */
-function makeTableBox(p, on) {
-  p.tableOf = make("select", { "aria-label": "Weights to show", onchange: on.table });
+/** @type {(p: Parts, actions: Actions) => HTMLElement} */
+function makeTableBox(p, actions) {
+  p.tableMenu = make("select", { "aria-label": "Weights to show", onchange: actions.table });
   p.tableBox = make("div", { class: "tablebox", tabIndex: 0, role: "region", "aria-label": "Weights as a table" });
-  p.table = make("details", { ontoggle: on.table }, make("summary", {}, "Weights as a table"), p.tableOf, p.tableBox);
+  p.table = make(
+    "details",
+    { ontoggle: actions.table },
+    make("summary", {}, "Weights as a table"),
+    p.tableMenu,
+    p.tableBox,
+  );
   return p.table;
 }
 
@@ -326,15 +330,15 @@ const ICONS = {
   rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
 };
 
-/** @type {(set: Panels, index: number, on: Actions) => HTMLElement} */
-function makeToolbar(set, index, on) {
-  const buttons = listTools(set, index).map((tool) => makePanelButton(tool, index, on));
+/** @type {(panelSet: Panels, index: number, actions: Actions) => HTMLElement} */
+function makeToolbar(panelSet, index, actions) {
+  const buttons = listTools(panelSet, index).map((tool) => makePanelButton(tool, index, actions));
   const box = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
   enableRoving(box);
   return box;
 }
 
-/** @type {(set: Panels, index: number) => Tool[]} */
+/** @type {(panelSet: Panels, index: number) => Tool[]} */
 function listTools({ panels, editable }, index) {
   const open = { name: "open", label: "Open in Explore", change: { action: "open" } };
   if (!editable) return [open, { name: "pin", label: "Compare", change: { action: "pin" } }];
@@ -349,9 +353,14 @@ function listTools({ panels, editable }, index) {
   ];
 }
 
-/** @type {(tool: Tool, index: number, on: Actions) => HTMLElement} */
-function makePanelButton({ name, label, change }, index, on) {
-  const button = makeToolButton(name, label, change && (() => on.edit({ ...change, index })), `: panel ${index + 1}`);
+/** @type {(tool: Tool, index: number, actions: Actions) => HTMLElement} */
+function makePanelButton({ name, label, change }, index, actions) {
+  const button = makeToolButton(
+    name,
+    label,
+    change && (() => actions.edit({ ...change, index })),
+    `: panel ${index + 1}`,
+  );
   if (name === "pin") button.append(label);
   if (!change) button.setAttribute("aria-disabled", "true");
   return button;
@@ -378,7 +387,7 @@ const makeIcon = (name) =>
 // The lower canvas holds a drawing, the upper one its focus, which is redrawn more often.
 
 /**
- * @typedef {{ canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement,
+ * @typedef {{ canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, sizer: HTMLElement, box: HTMLElement,
  *   layout?: any }} CanvasPair
  */
 
@@ -387,26 +396,26 @@ function makeCanvasPair() {
   const canvas = make("canvas", { tabIndex: 0, role: "application" });
   const overlay = make("canvas", { class: "over", "aria-hidden": true });
   const wrapper = make("div", { class: "tall" }, canvas, overlay);
-  return { canvas, overlay, tall: wrapper, box: make("div", { class: "box" }, wrapper) };
+  return { canvas, overlay, sizer: wrapper, box: make("div", { class: "box" }, wrapper) };
 }
 
 // Draw `scene`, which contains `heads` for links or `head` for a heatmap. Unless `all`, draw only the focus: over a
 // heatmap, or in place of the links.
-/** @type {(sheet: CanvasPair, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
-export function drawCanvasPair(sheet, scene, focus, all, look) {
+/** @type {(pair: CanvasPair, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
+export function drawCanvasPair(pair, scene, focus, all, look) {
   const isLinks = !!scene.heads;
   if (all && isLinks) {
-    sheet.layout = drawLinks(sheet.canvas, scene, look, sheet.box.scrollTop);
-    sheet.tall.style.height = `${sheet.layout.height}px`;
+    pair.layout = drawLinks(pair.canvas, scene, look, pair.box.scrollTop);
+    pair.sizer.style.height = `${pair.layout.height}px`;
   } else if (all) {
-    sheet.layout = drawHeatmap(sheet.canvas, scene, look);
-    sheet.tall.style.height = "";
+    pair.layout = drawHeatmap(pair.canvas, scene, look);
+    pair.sizer.style.height = "";
   }
-  sheet.overlay.hidden = !focus;
-  sheet.tall.classList.toggle("replaced", isLinks && !!focus);
+  pair.overlay.hidden = !focus;
+  pair.sizer.classList.toggle("replaced", isLinks && !!focus);
   if (!focus) return;
-  if (isLinks) drawLinks(sheet.overlay, { ...scene, focus }, look, sheet.box.scrollTop);
-  else drawHeatmapFocus(sheet.overlay, { ...scene, focus }, look, sheet.layout);
+  if (isLinks) drawLinks(pair.overlay, { ...scene, focus }, look, pair.box.scrollTop);
+  else drawHeatmapFocus(pair.overlay, { ...scene, focus }, look, pair.layout);
 }
 
 // ---- Sentences about the spot under the pointer -------------------------------------------------------------
@@ -428,6 +437,6 @@ export function describeMissing(view, unit) {
 }
 
 // Join the sentences of all panels for screen readers.
-/** @type {(set: Panels, panels: PanelPart[]) => string} */
-export const joinPanelTexts = (set, panels) =>
-  panels.map((panel, i) => `${i + 1}, ${namePanel(set, i).name}: ${panel.says.textContent}`).join("; ");
+/** @type {(panelSet: Panels, panels: PanelElements[]) => string} */
+export const joinPanelTexts = (panelSet, panels) =>
+  panels.map((panel, i) => `${i + 1}, ${namePanel(panelSet, i).name}: ${panel.readout.textContent}`).join("; ");

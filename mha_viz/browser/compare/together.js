@@ -6,7 +6,7 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
 /** @import { Axes, Block, Pin, Unit } from "../geometry.js" */
 /** @import { Span, Spot } from "../layouts.js" */
 /** @import { Axis, Reading, Themes, TypedAxis } from "../reading.js" */
-/** @import { Kind, Settings } from "../view.js" */
+/** @import { NumberKind, Settings } from "../view.js" */
 /** @import { Stores } from "./compare.js" */
 /** @import { Edit } from "./comparison.js" */
 /** @import { Derived } from "./panels.js" */
@@ -17,7 +17,7 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
  * Difference of two matrices: d[row * C + col] is `second` minus `first`, at most `top` in absolute value.
  *
  * @typedef {object} Subtraction
- * @property {number[]} partner
+ * @property {number[]} partner the row of the second panel for each row of the first
  * @property {Float32Array} d
  * @property {number} R
  * @property {number} C
@@ -29,7 +29,7 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
 /**
  * One panel minus another, with its axes and the kind of its numbers.
  *
- * @typedef {Axes & Subtraction & { kind: Kind }} Difference
+ * @typedef {Axes & Subtraction & { kind: NumberKind }} Difference
  */
 
 /**
@@ -51,7 +51,8 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
 // figures/layout/panels.py defines the format: readings, and the alignment of their words.
 
 /**
- * The texts along the rows or columns of all readings of some panels, and the alignment of their words.
+ * The texts along the rows or columns of all readings, and the alignment of their words. For each word of reading i,
+ * `aligned[i][j]` has the equal word of reading j, or null; `place[i][j]` has the equal word or its replacement.
  *
  * @typedef {{ readings: TypedAxis[], aligned: (number | null)[][][], place: (number | null)[][][] }} Sides
  */
@@ -65,9 +66,9 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
  * @property {boolean} editable
  * @property {{ reading: number, head: number, name: string, source?: number }[]} panels
  * @property {Reading[]} readings
- * @property {number[]} sizes
- * @property {(string | null)[][]} compared
- * @property {(number | null)[][]} divergence
+ * @property {number[]} sizes the bytes of each reading
+ * @property {(string | null)[][]} compared [reading][reading]: the units that correspond, or null
+ * @property {(number | null)[][]} divergence [panel][panel], in nats
  * @property {Themes} themes
  * @property {{ diff: string, special?: string, pin?: string }} [start]
  */
@@ -83,16 +84,16 @@ import { getDefaults, getLastParameter, parseSettings, encodeSettings } from "..
 /** @type {(bytes: Uint8Array) => Panels} */
 export function unpackPanels(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const set = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  let from = 4 + length;
-  set.readings = set.sizes.map((/** @type {number} */ size) => {
-    const reading = unpack(bytes.subarray(from, from + size));
-    from += size;
+  const panelSet = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  let offset = 4 + length;
+  panelSet.readings = panelSet.sizes.map((/** @type {number} */ size) => {
+    const reading = unpack(bytes.subarray(offset, offset + size));
+    offset += size;
     for (const axis of [reading, reading.keys]) if (axis) axis.wordOf = mapTokensToWords(axis);
     return reading;
   });
-  if (set.columns) Object.assign(set.columns, { readings: set.readings.map(getKeys) });
-  return set;
+  if (panelSet.columns) Object.assign(panelSet.columns, { readings: panelSet.readings.map(getKeys) });
+  return panelSet;
 }
 
 /** @type {(axis: Axis) => number[]} */
@@ -104,50 +105,50 @@ function mapTokensToWords({ groups }) {
 }
 
 // Return the alignment of rows or of columns. Readings of one text have the same units.
-/** @type {(set: Panels, side: "rows" | "cols") => Sides} */
-export const getSide = (set, side) => (side === "cols" && set.columns) || set;
+/** @type {(panelSet: Panels, side: "rows" | "cols") => Sides} */
+export const getSide = (panelSet, side) => (side === "cols" && panelSet.columns) || panelSet;
 
-/** @type {(set: Panels, panel: number) => Reading} */
-export const getReading = (set, panel) => set.readings[set.panels[panel].reading];
+/** @type {(panelSet: Panels, panel: number) => Reading} */
+export const getReading = (panelSet, panel) => panelSet.readings[panelSet.panels[panel].reading];
 
-/** @type {(set: Panels, panel: number) => { name: string, paper: string }} */
-export const namePanel = (set, panel) => {
-  const [reading, { head }] = [getReading(set, panel), set.panels[panel]];
+/** @type {(panelSet: Panels, panel: number) => { name: string, paper: string }} */
+export const namePanel = (panelSet, panel) => {
+  const [reading, { head }] = [getReading(panelSet, panel), panelSet.panels[panel]];
   return { name: formatMapName(reading, head), paper: formatPaperName(reading, head) };
 };
 
 // ---- The view in the URL ------------------------------------------------------------------------------------
 
 // Return the initial settings. If any text is long, show only the strongest links, on one scale.
-/** @type {(set: Opening) => Record<string, string>} */
-export const getInitialSettings = (set) => ({
-  ...getDefaults("compare", set.readings, set.readings.some(isLong)),
-  ...(set.start?.special && { special: set.start.special }),
+/** @type {(panelSet: Opening) => Record<string, string>} */
+export const getInitialSettings = (panelSet) => ({
+  ...getDefaults("compare", panelSet.readings, panelSet.readings.some(isLong)),
+  ...(panelSet.start?.special && { special: panelSet.start.special }),
 });
 
 // Parse URLSearchParams into a view. Unknown or out-of-range values become the default; never throws.
-/** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
-export function parsePanelsView(params, set) {
+/** @type {(params: URLSearchParams, panelSet: Panels) => PanelsView} */
+export function parsePanelsView(params, panelSet) {
   /** @type {(name: string) => string} */
   const getParameter = (name) => getLastParameter(params, name) ?? "";
   /** @type {PanelsView} */
-  const view = { ...parseSettings(params, getInitialSettings(set), "compare"), pin: null, diff: null };
-  const count = set.panels.length;
-  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(getParameter("diff") || set.start?.diff || "") || [];
+  const view = { ...parseSettings(params, getInitialSettings(panelSet), "compare"), pin: null, diff: null };
+  const count = panelSet.panels.length;
+  const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(getParameter("diff") || panelSet.start?.diff || "") || [];
   if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
   const pinPanel = /^\d{1,2}$/.test(getParameter("at")) ? +getParameter("at") : 0;
-  const pin = pinPanel < count && parsePin(getParameter("pin") || set.start?.pin, getReading(set, pinPanel));
+  const pin = pinPanel < count && parsePin(getParameter("pin") || panelSet.start?.pin, getReading(panelSet, pinPanel));
   return { ...view, pin: pin ? { ...pin, at: pinPanel } : null };
 }
 
 // Return the URL parameters of a view that differ from the defaults; null removes a parameter. If the panels open with
 // a difference or a pinned word, a view without it must say so.
-/** @type {(view: PanelsView, set: Opening) => Record<string, string | null>} */
-export function encodePanelsView(view, set) {
-  const fields = encodeSettings(view, getInitialSettings(set));
-  fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
-  const pin = formatPin(view.pin) ?? (set.start?.pin ? "none" : null);
-  fields.pin = pin === set.start?.pin && !view.pin?.at ? null : pin;
+/** @type {(view: PanelsView, panelSet: Opening) => Record<string, string | null>} */
+export function encodePanelsView(view, panelSet) {
+  const fields = encodeSettings(view, getInitialSettings(panelSet));
+  fields.diff = view.diff ? view.diff.join("-") : panelSet.start?.diff ? "none" : null;
+  const pin = formatPin(view.pin) ?? (panelSet.start?.pin ? "none" : null);
+  fields.pin = pin === panelSet.start?.pin && !view.pin?.at ? null : pin;
   fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;
   return fields;
 }
@@ -178,16 +179,16 @@ export function updateView(edit, view) {
 
 // Return the data that determine the initial settings after an edit, so that one message can contain both the edit and
 // the address. Two panels whose readings correspond open with their difference.
-/** @type {(edit: Edit, set: Panels) => Opening} */
-export function updateOpening(edit, set) {
-  if (!set.editable) return set;
-  const newPlaces = set.panels.map(({ reading }, panel) => ({ reading, place: updatePlace(edit, panel) }));
+/** @type {(edit: Edit, panelSet: Panels) => Opening} */
+export function updateOpening(edit, panelSet) {
+  if (!panelSet.editable) return panelSet;
+  const newPlaces = panelSet.panels.map(({ reading }, panel) => ({ reading, place: updatePlace(edit, panel) }));
   const readings = newPlaces.filter(({ place }) => place !== null).map(({ reading }) => reading);
-  if (edit.action === "duplicate") readings.push(set.panels[edit.index].reading);
-  const opensDifference = readings.length === 2 && set.compared[readings[0]][readings[1]] !== null;
+  if (edit.action === "duplicate") readings.push(panelSet.panels[edit.index].reading);
+  const opensDifference = readings.length === 2 && panelSet.compared[readings[0]][readings[1]] !== null;
   return {
-    readings: readings.map((reading) => set.readings[reading]),
-    start: { ...set.start, diff: opensDifference ? "0-1" : "" },
+    readings: readings.map((reading) => panelSet.readings[reading]),
+    start: { ...panelSet.start, diff: opensDifference ? "0-1" : "" },
   };
 }
 
@@ -202,13 +203,13 @@ export const isSameText = (a, b) => a.text === b.text && a.pair === b.pair;
 // For each unit of reading i, return the corresponding units of reading j as [first, count], or null if there are none.
 // In readings of the same text, units correspond if they cover the same characters. Otherwise the word is looked up in
 // `aligned`; if both words are split into the same tokens, tokens correspond one by one.
-/** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
-export function findCounterparts(set, i, j, ours, theirs) {
+/** @type {(side: Sides, i: number, j: number, ours: Unit[], theirs: Unit[]) => ([number, number] | null)[]} */
+export function findCounterparts(side, i, j, ours, theirs) {
   if (i === j) return ours.map((_, unit) => [unit, 1]);
   const unitOfToken = new Map(); // token of j → unit of j
   theirs.forEach((unit, place) => unit.tokens.forEach((token) => unitOfToken.set(token, place)));
-  const [a, b] = [set.readings[i], set.readings[j]];
-  const tokensFor = isSameText(a, b) ? matchBySpan(a, b, set.aligned[i][j]) : matchByWord(a, b, set.aligned[i][j]);
+  const [a, b] = [side.readings[i], side.readings[j]];
+  const tokensFor = isSameText(a, b) ? matchBySpan(a, b, side.aligned[i][j]) : matchByWord(a, b, side.aligned[i][j]);
   return ours.map((unit) => {
     const places = tokensFor(unit)
       .map((token) => unitOfToken.get(token))
@@ -247,63 +248,68 @@ const isSameWord = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
 // Name two panels by everything in which they differ, as [{name, more}], like `distinguish_panels` in
 // figures/layout/difference.py. `more` is empty if the names of the heads differ.
-/** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
-export function distinguishPanels(set, pair) {
-  const [i, j] = pair.map((panel) => set.panels[panel].reading);
-  const differences = [nameModels(set, i, j), findDifferingWords(set, i, j), describeHistory(set, i, j)];
-  const phrases = differences.filter(([one, other]) => one !== other);
+/** @type {(panelSet: Panels, pair: [number, number]) => { name: string, more: string }[]} */
+export function distinguishPanels(panelSet, pair) {
+  const [i, j] = pair.map((panel) => panelSet.panels[panel].reading);
+  const differences = [nameModels(panelSet, i, j), findDifferingWords(panelSet, i, j), describeSteps(panelSet, i, j)];
+  const phrases = differences.filter(([first, second]) => first !== second);
   return pair.map((panel, index) => ({
-    name: namePanel(set, panel).name,
+    name: namePanel(panelSet, panel).name,
     more: phrases.map((words) => words[index]).join(" "),
   }));
 }
 
-/** @type {(set: Panels, i: number, j: number) => [string, string]} */
-function nameModels(set, i, j) {
-  const [a, b] = [set.readings[i], set.readings[j]];
-  const [one, other] = [a, b].map(({ label }) => `of ${label}`);
-  return one === other ? [nameModel(a), nameModel(b)] : [one, other];
+/** @type {(panelSet: Panels, i: number, j: number) => [string, string]} */
+function nameModels(panelSet, i, j) {
+  const [a, b] = [panelSet.readings[i], panelSet.readings[j]];
+  const [firstName, secondName] = [a, b].map(({ label }) => `of ${label}`);
+  return firstName === secondName ? [nameModel(a), nameModel(b)] : [firstName, secondName];
 }
 
 /** @type {(reading: Reading) => string} */
 const nameModel = ({ label, revision }) => `of ${label} (${revision || "no revision"})`;
 
-/** @type {(set: Panels, i: number, j: number) => [string, string]} */
-function describeHistory(set, i, j) {
-  const [one, other] = [i, j].map((reading) => set.readings[reading].steps || "as read");
-  return [one, other];
+/** @type {(panelSet: Panels, i: number, j: number) => [string, string]} */
+function describeSteps(panelSet, i, j) {
+  const [firstName, secondName] = [i, j].map((reading) => panelSet.readings[reading].steps || "as read");
+  return [firstName, secondName];
 }
 
 // If the rows do not distinguish the panels, use the columns.
-/** @type {(set: Panels, i: number, j: number) => [string, string]} */
-function findDifferingWords(set, i, j) {
-  const [rows, cols] = [set, getSide(set, "cols")].map((side) => [listOwnWords(side, i, j), listOwnWords(side, j, i)]);
+/** @type {(panelSet: Panels, i: number, j: number) => [string, string]} */
+function findDifferingWords(panelSet, i, j) {
+  const [rows, cols] = [panelSet, getSide(panelSet, "cols")].map((side) => [
+    listOwnWords(side, i, j),
+    listOwnWords(side, j, i),
+  ]);
   return /** @type {[string, string]} */ (rows[0] === rows[1] ? cols : rows);
 }
 
-/** @type {(set: Sides, i: number, j: number) => string} */
-function listOwnWords(set, i, j) {
-  const { words, text } = set.readings[i];
-  const unmatched = i === j ? [] : words.filter((_, word) => (set.aligned[i][j][word] ?? null) === null);
+/** @type {(side: Sides, i: number, j: number) => string} */
+function listOwnWords(side, i, j) {
+  const { words, text } = side.readings[i];
+  const unmatched = i === j ? [] : words.filter((_, word) => (side.aligned[i][j][word] ?? null) === null);
   return unmatched.length && unmatched.length <= 3 ? `with “${unmatched.join(" ")}”` : `of “${text}”`;
 }
 
 // Whether two sentences have most words in common, so that differing words can be highlighted.
-/** @type {(set: Sides, i: number, j: number) => boolean} */
-export function areAlike(set, i, j) {
+/** @type {(side: Sides, i: number, j: number) => boolean} */
+export function areAlike(side, i, j) {
   const [ours, theirs] = [
     [i, j],
     [j, i],
-  ].map(([a, b]) => set.aligned[a][b].map((word) => (word ?? null) !== null));
-  return [ours, theirs].every((matches) => matches.filter((same) => !same).length <= Math.min(8, matches.length / 2));
+  ].map(([a, b]) => side.aligned[a][b].map((word) => (word ?? null) !== null));
+  return [ours, theirs].every(
+    (matches) => matches.filter((isMatched) => !isMatched).length <= Math.min(8, matches.length / 2),
+  );
 }
 
 // Find the partner in reading j of each unit of reading i, including replaced words, so that the matrices can be
 // subtracted. Return {partner: [unit]} or, if some units have none, {ours, theirs} with these units.
-/** @type {(set: Sides, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
-export function findPartners(set, i, j, ours, theirs, view) {
-  const [a, b] = [set.readings[i], set.readings[j]];
-  const partnerWords = i === j ? a.groups.map((_, word) => word) : set.place[i][j];
+/** @type {(side: Sides, i: number, j: number, ours: Unit[], theirs: Unit[], view: Settings) => Partners} */
+export function findPartners(side, i, j, ours, theirs, view) {
+  const [a, b] = [side.readings[i], side.readings[j]];
+  const partnerWords = i === j ? a.groups.map((_, word) => word) : side.place[i][j];
   const unitOfTokens = new Map();
   theirs.forEach((unit, index) => unitOfTokens.set(unit.tokens.join(), index));
   const partner = ours.map(({ tokens }) => {
@@ -330,8 +336,8 @@ function canSubtractTokens(a, b, ours, theirs) {
   if (ours.length !== theirs.length) return false;
   if (isSameText(a, b)) return ours.every((t, index) => String(a.spans[t]) === String(b.spans[theirs[index]]));
   /** @type {(reading: TypedAxis, tokens: number[]) => string} */
-  const word = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
-  return !isSameWord(word(a, ours), word(b, theirs)) || isSplitAlike(a, b, ours, theirs) || !!a.special[ours[0]];
+  const getWord = (reading, tokens) => reading.words[reading.wordOf[tokens[0]]];
+  return !isSameWord(getWord(a, ours), getWord(b, theirs)) || isSplitAlike(a, b, ours, theirs) || !!a.special[ours[0]];
 }
 
 // ---- One scale ----------------------------------------------------------------------------------------------
@@ -349,20 +355,20 @@ const REMEDIES = [{ special: "hide" }, { unit: "words" }, { unit: "words", speci
 // Subtract the first of two panels from the second: {rows, cols, partner, d, R, C, top, first, second}. Where their
 // words differ, rows and columns name both: "tired / wide". If the panels do not correspond, return {ours, theirs,
 // remedy}: the units without a partner and, if there is one, a change of the view that would help.
-/** @type {(set: Panels, view: Settings, pair: [number, number]) => Difference | Refusal} */
-export function subtract(set, view, [p, q]) {
-  const [i, j] = [set.panels[p].reading, set.panels[q].reading];
-  const [a, b] = [set.readings[i], set.readings[j]];
+/** @type {(panelSet: Panels, view: Settings, pair: [number, number]) => Difference | Refusal} */
+export function subtract(panelSet, view, [p, q]) {
+  const [i, j] = [panelSet.panels[p].reading, panelSet.panels[q].reading];
+  const [a, b] = [panelSet.readings[i], panelSet.readings[j]];
   if (!a.keys !== !b.keys) return { ours: [], theirs: [], remedy: null, isMixed: true };
-  const rowPairs = pairUnits(set, i, j, view);
-  const columnPairs = set.columns ? pairUnits(set.columns, i, j, view) : rowPairs;
+  const rowPairs = pairUnits(panelSet, i, j, view);
+  const columnPairs = panelSet.columns ? pairUnits(panelSet.columns, i, j, view) : rowPairs;
   if (!rowPairs.partner || !columnPairs.partner) {
-    const remedy = REMEDIES.find((change) => corresponds(set, i, j, { ...view, ...change })) ?? null;
+    const remedy = REMEDIES.find((change) => corresponds(panelSet, i, j, { ...view, ...change })) ?? null;
     const { ours = [], theirs = [] } = rowPairs.partner ? columnPairs : rowPairs;
     return { ours, theirs, remedy };
   }
-  const first = computeBlock(a, set.panels[p].head, view, { rows: rowPairs.units, cols: columnPairs.units });
-  const second = computeBlock(b, set.panels[q].head, view, { rows: rowPairs.others, cols: columnPairs.others });
+  const first = computeBlock(a, panelSet.panels[p].head, view, { rows: rowPairs.units, cols: columnPairs.units });
+  const second = computeBlock(b, panelSet.panels[q].head, view, { rows: rowPairs.others, cols: columnPairs.others });
   const kind = { quantity: a.quantity, signed: a.signed };
   const [rows, cols] = [joinUnits(rowPairs, rowPairs.partner), joinUnits(columnPairs, columnPairs.partner)];
   return { ...subtractBlocks(first, second, rowPairs.partner, columnPairs.partner), rows, cols, kind };
@@ -390,14 +396,14 @@ function subtractBlocks(first, other, rowPartners, columnPartners) {
   return { partner: rowPartners, d, R, C, top, first: first.w, second };
 }
 
-/** @type {(set: Panels, i: number, j: number, view: Settings) => boolean} */
-const corresponds = (set, i, j, view) =>
-  [set, getSide(set, "cols")].every((side) => !!pairUnits(side, i, j, view).partner);
+/** @type {(panelSet: Panels, i: number, j: number, view: Settings) => boolean} */
+const corresponds = (panelSet, i, j, view) =>
+  [panelSet, getSide(panelSet, "cols")].every((side) => !!pairUnits(side, i, j, view).partner);
 /** @type {(pairing: { units: Unit[], others: Unit[] }, partner: number[]) => Unit[]} */
 const joinUnits = ({ units: ours, others }, partner) =>
-  ours.map((unit, index) => nameUnit(unit, others[partner[index]]));
+  ours.map((unit, index) => joinUnit(unit, others[partner[index]]));
 /** @type {(unit: Unit, other: Unit) => Unit} */
-const nameUnit = (unit, other) =>
+const joinUnit = (unit, other) =>
   unit.special || isSameWord(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
 // Convert each difference to a level of the signed scale, 0…255, where 128 is zero. Keep in step with
@@ -440,8 +446,8 @@ export function chooseColumnCount(width, count, minWidth, gap) {
 /**
  * The data needed to map a spot to other panels.
  *
- * @typedef {{ data: { set: Panels, derived: Pick<Derived, "units" | "counterparts"> & { columns?: Unit[][], diff: {
- *   partner?: number[] } | null } }, stage: { view: PanelsView } }} SpotContext
+ * @typedef {{ data: { panelSet: Panels, derived: Pick<Derived, "units" | "counterparts"> & { columns?: Unit[][],
+ *   diff: { partner?: number[] } | null } }, stage: { view: PanelsView } }} SpotContext
  */
 
 // Return the rows or the columns of every reading.
@@ -451,16 +457,16 @@ const getUnits = (derived, side) => (side === "cols" && derived.columns) || deri
 // Return the units of reading j that correspond to each unit of reading i along one axis. While the two are subtracted,
 // replaced words correspond too.
 /** @type {(stores: SpotContext, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
-function mapUnits({ data: { set, derived }, stage }, side, i, j) {
+function mapUnits({ data: { panelSet, derived }, stage }, side, i, j) {
   const key = `${side} ${i}-${j}`;
   if (derived.counterparts[key]) return derived.counterparts[key];
   const [ours, theirs] = [i, j].map((reading) => getUnits(derived, side)[reading]);
   /** @type {(reading: number) => boolean} */
-  const isSubtracted = (reading) => !!stage.view.diff?.some((panel) => set.panels[panel].reading === reading);
+  const isSubtracted = (reading) => !!stage.view.diff?.some((panel) => panelSet.panels[panel].reading === reading);
   const includesReplaced = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
-  const { partner } = includesReplaced ? findPartners(getSide(set, side), i, j, ours, theirs, stage.view) : {};
+  const { partner } = includesReplaced ? findPartners(getSide(panelSet, side), i, j, ours, theirs, stage.view) : {};
   derived.counterparts[key] =
-    partner?.map((unit) => [unit, 1]) ?? findCounterparts(getSide(set, side), i, j, ours, theirs);
+    partner?.map((unit) => [unit, 1]) ?? findCounterparts(getSide(panelSet, side), i, j, ours, theirs);
   return derived.counterparts[key];
 }
 
@@ -468,8 +474,8 @@ function mapUnits({ data: { set, derived }, stage }, side, i, j) {
 /** @type {(stores: SpotContext, reading: number, spot: Spot | null) => Place | null} */
 export function mapSpot(stores, reading, spot) {
   if (!spot) return null;
-  const { set, derived } = stores.data;
-  const from = set.panels[spot.at ?? 0].reading;
+  const { panelSet, derived } = stores.data;
+  const from = panelSet.panels[spot.at ?? 0].reading;
   /** @type {(side: "rows" | "cols", index: number | null) => [number | null, number] | null} */
   const mapIndex = (side, index) => (index === null ? [null, 1] : mapUnits(stores, side, from, reading)[index]);
   const [rows, cols] = [mapIndex("rows", spot.row), mapIndex("cols", spot.col)];
@@ -479,11 +485,11 @@ export function mapSpot(stores, reading, spot) {
 }
 
 /** @type {(stores: Stores) => Spot | null} */
-export function findPinnedSpot({ data: { set, derived }, stage }) {
+export function findPinnedSpot({ data: { panelSet, derived }, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
   const [rows, cols] = [getUnits(derived, "rows"), getUnits(derived, "cols")].map(
-    (units) => units[set.panels[at ?? 0].reading],
+    (units) => units[panelSet.panels[at ?? 0].reading],
   );
   /** @type {(list: Unit[], token: number | null) => number | null} */
   const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
@@ -492,8 +498,8 @@ export function findPinnedSpot({ data: { set, derived }, stage }) {
 }
 
 /** @type {(stores: Stores, spot: Spot) => Pin} */
-export function makePin({ data: { set, derived } }, { at = 0, row, col }) {
-  const { reading } = set.panels[at];
+export function makePin({ data: { panelSet, derived } }, { at = 0, row, col }) {
+  const { reading } = panelSet.panels[at];
   /** @type {(list: Unit[], unit: number | null) => number | null} */
   const token = (list, unit) => (unit === null ? null : list[unit].tokens[0]);
   const [query, key] = [token(derived.units[reading], row), token(derived.columns[reading], col)];

@@ -16,7 +16,7 @@ import { indexByHead } from "./roles.js";
 /** @import { ReadingStage } from "./heads.js" */
 /** @import { Arrow } from "./overview.js" */
 /** @import { Recipes } from "./recipe.js" */
-/** @import { Elsewhere, HeadRoles, Mode, Turn } from "./roles.js" */
+/** @import { OtherCases, HeadRoles, Ablation, ShowcaseHead } from "./roles.js" */
 
 const CACHE_BYTES = 64e6; // for the matrices of heads opened earlier
 
@@ -24,11 +24,12 @@ const CACHE_BYTES = 64e6; // for the matrices of heads opened earlier
  * How a new reading differs from the last one. `isNewTourStep`: the tour has moved on. `hasSameTokens`: it has the same
  * text, model and number of heads. `isViewReplaced`: the server has changed the view in the address.
  *
- * @typedef {{ isSame: boolean, hasSameTokens: boolean, isNewTourStep: boolean, isViewReplaced: boolean }} ReadingChange
+ * @typedef {{ isSameReading: boolean, hasSameTokens: boolean, isNewTourStep: boolean, isViewReplaced: boolean }}
+ *   ReadingChange
  */
 
 // No head has cases. Also the default in exported files, which have no server that sends others.
-const NO_CASES = /** @type {Elsewhere} */ ({ head: -1, cases: [] });
+const NO_CASES = /** @type {OtherCases} */ ({ head: -1, cases: [] });
 
 export class ReadingData {
   reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // null until data arrive
@@ -36,8 +37,8 @@ export class ReadingData {
   tour = ""; // the step of the tour, as sent by the server
   opened = 0; // how many times the server has opened a head by itself, as sent by the server
   findings = /** @type {Finding[]} */ ([]); // findings about this text
-  showcaseHeads = /** @type {Turn[]} */ ([]); // the heads shown in turn on a first visit
-  ablation = /** @type {Mode | null} */ (null); // the heads switched off and their effects; null if all are on
+  showcaseHeads = /** @type {ShowcaseHead[]} */ ([]); // the heads shown in turn on a first visit
+  ablation = /** @type {Ablation | null} */ (null); // the heads switched off and their effects; null if all are on
   otherCases = NO_CASES; // other sentences in which the open head plays its role
   recipes = /** @type {Recipes | null} */ (null); // null for models without recipes
   arrows = /** @type {Arrow[] | null} */ (null); // null unless requested
@@ -83,14 +84,14 @@ export class ReadingData {
         arrows,
       });
     }
-    const isSame = reading?.key === newReading.key;
+    const isSameReading = reading?.key === newReading.key;
     // `of`: the key of the text
     const hasSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(
       (name) => reading?.[name] === newReading[name],
     );
-    if (isSame) mergeMatrices(reading, newReading, getOpenHeads());
+    if (isSameReading) mergeMatrices(reading, newReading, getOpenHeads());
     else this.reading = newReading;
-    return { isSame, hasSameTokens, isNewTourStep, isViewReplaced };
+    return { isSameReading, hasSameTokens, isNewTourStep, isViewReplaced };
   }
 }
 
@@ -99,9 +100,9 @@ export class ReadingData {
 function mergeMatrices(reading, next, openHeads) {
   if (next.link) reading.link = next.link; // the weights of the chosen link in all heads
   for (const [head, matrix] of next.matrices) reading.matrices.set(head, matrix);
-  const room = Math.max(24, CACHE_BYTES / (4 * reading.n * getKeys(reading).n));
+  const maxMatrices = Math.max(24, CACHE_BYTES / (4 * reading.n * getKeys(reading).n));
   for (const head of reading.matrices.keys()) {
-    if (reading.matrices.size <= room) break;
+    if (reading.matrices.size <= maxMatrices) break;
     if (!openHeads.includes(head)) reading.matrices.delete(head);
   }
 }
@@ -134,7 +135,7 @@ export class VisibleState {
   }
 
   // Return the open head, which is named above the drawings; undefined while its weights are loading.
-  get opened() {
+  get openHead() {
     return this.heads.find(({ head }) => head === this.#stage.view.head);
   }
 
@@ -213,9 +214,9 @@ export function hasArcs({ visible, data, isStandalone }) {
 /** @type {(stores: Stores, description: string) => void} */
 export function publishArcs(stores, description) {
   const { visible, data, isStandalone } = stores;
-  if (isStandalone || !visible.opened) return;
+  if (isStandalone || !visible.openHead) return;
   const { rows } = visible.axes;
-  const { part, colour, head } = visible.opened;
+  const { part, colour, head } = visible.openHead;
   const wordRows = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
   const spot = visible.findPinnedSpot() ?? { row: null, col: null };
   /** @type {(row: number, col: number) => boolean} */

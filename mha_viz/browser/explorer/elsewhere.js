@@ -7,12 +7,12 @@ import { getHeadColour } from "./heads.js";
 /** @import { Case } from "./roles.js" */
 
 const TITLE = "Other sentences";
-const MAX_DEPTH = 14; // pixels of an arc
+const MAX_DEPTH = 14; // of an arc, pixels
 
 export class OtherSentences {
   #list = make("div", { class: "cases", role: "toolbar", "aria-label": TITLE });
   box = make("section", { class: "elsewhere" }, make("h3", {}, TITLE), this.#list);
-  #drawn = "";
+  #drawnKey = "";
   #stores;
 
   /** @param {Stores} stores */
@@ -30,8 +30,8 @@ export class OtherSentences {
     this.box.hidden = !cases.length || !!data.ablation;
     this.box.style.visibility = isOfHead ? "" : "hidden"; // keep its room until the next head is read
     const key = JSON.stringify([data.otherCases, look.theme]);
-    if (this.box.hidden || !isOfHead || key === this.#drawn) return;
-    this.#drawn = key;
+    if (this.box.hidden || !isOfHead || key === this.#drawnKey) return;
+    this.#drawnKey = key;
     this.#list.style.setProperty("--colour", getHeadColour(look, data.reading, head));
     this.#list.replaceChildren(...cases.map((sentence, i) => this.#makeItem(sentence, i)));
     setTabStop(this.#list);
@@ -44,10 +44,10 @@ export class OtherSentences {
     const title = `${right ? "Right" : "Wrong"}, weight ${weight.toFixed(2)}. Open this sentence`;
     const onclick = () => stage.send("elsewhere", number);
     const parts = words.map((word, i) => make("bdi", i === from || i === to ? { class: "end" } : {}, word));
-    const spaced = parts.flatMap((part, i) => (i ? [" ", part] : [part]));
+    const spacedParts = parts.flatMap((part, i) => (i ? [" ", part] : [part]));
     const lines = makeSvg("svg", { "aria-hidden": "true" });
     const mark = right ? [] : [make("span", { class: "soft" }, "wrong")];
-    const text = make("span", { translate: "no" }, ...spaced);
+    const text = make("span", { translate: "no" }, ...spacedParts);
     return make("button", { type: "button", title, onclick }, text, ...mark, lines);
   }
 
@@ -59,8 +59,8 @@ export class OtherSentences {
       const sentence = cases[i];
       if (!sentence || !words[sentence.from] || !words[sentence.to]) return;
       const { left, top, width } = button.getBoundingClientRect();
-      const [from, to] = [sentence.from, sentence.to].map((at) => {
-        const box = words[at].getBoundingClientRect();
+      const [from, to] = [sentence.from, sentence.to].map((index) => {
+        const box = words[index].getBoundingClientRect();
         return { x: box.x + box.width / 2 - left, y: Math.round(box.bottom - top) };
       });
       const arcs = drawArc(from, to, sentence.weight, "var(--colour)", MAX_DEPTH, { left: 0, right: width });

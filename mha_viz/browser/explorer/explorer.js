@@ -49,7 +49,7 @@ class Explorer {
   #ranking;
   #otherSentences;
   #firstVisit;
-  #showsAllHeads = false; // class mode shows one drawing at a time: all heads, or the opened one
+  #showsAllHeads = false; // class mode shows one drawing at a time: all heads, or the open one
   #viewButton = make("button", { type: "button", class: "turn" });
   #drawnHead = -1;
 
@@ -125,9 +125,9 @@ class Explorer {
   /** @type {(packet: Uint8Array | Reading, headRoles: HeadRoles | null) => void} */
   show(packet, headRoles = null) {
     const { data, stage, heads } = this.#stores;
-    const { isSame, hasSameTokens, isViewReplaced } = data.receive(packet, headRoles, () => stage.view.on);
-    if (!isSame) heads.hovered = null;
-    if (!isSame || isViewReplaced) stage.adopt(undefined, hasSameTokens && !isViewReplaced);
+    const { isSameReading, hasSameTokens, isViewReplaced } = data.receive(packet, headRoles, () => stage.view.on);
+    if (!isSameReading) heads.hovered = null;
+    if (!isSameReading || isViewReplaced) stage.adopt(undefined, hasSameTokens && !isViewReplaced);
     this.#draw();
     heads.announceSwitch();
     this.#firstVisit.begin();
@@ -140,7 +140,7 @@ class Explorer {
     this.#stores.stage.stop();
   }
 
-  // Show all heads in place of the opened one, or return to it.
+  // Show all heads in place of the open one, or return to it.
   /** @type {(showsAll: boolean) => void} */
   #showAllHeads(showsAll) {
     const wasFocused = this.#viewButton.matches(":focus");
@@ -172,7 +172,7 @@ class Explorer {
   }
 }
 
-// Split the data into a packet and the roles, which follow as JSON and then its length.
+// Split the data into the packet, the roles as JSON, and the length of this JSON.
 /** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */
 function splitPacket(data) {
   const end = data.byteLength - 4;
@@ -211,7 +211,7 @@ const NAME_PARTS = /L(\d+)H(\d+)/;
 
 class Findings {
   box = make("p", { class: "findings", role: "group", "aria-label": "Findings in this text" });
-  #drawn = /** @type {Finding[] | null} */ (null);
+  #drawnFindings = /** @type {Finding[] | null} */ (null);
   #stores;
 
   /** @param {Stores} stores */
@@ -222,8 +222,8 @@ class Findings {
   draw() {
     const { findings, ablation } = this.#stores.data;
     this.box.hidden = !findings.length || !!ablation; // heads that are off have their own sentence
-    if (this.#drawn === findings) return;
-    this.#drawn = findings;
+    if (this.#drawnFindings === findings) return;
+    this.#drawnFindings = findings;
     const firstUnusual = findings.findIndex(({ isUnusual }) => isUnusual);
     const sentences = findings.map((finding) => this.#makeSentence(finding));
     if (firstUnusual >= 0) sentences.splice(firstUnusual, 0, make("span", { class: "soft" }, UNUSUAL));

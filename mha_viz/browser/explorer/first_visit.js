@@ -2,14 +2,14 @@
 // happens only once per browser.
 import { prefersReducedMotion } from "../dom.js";
 import { encodeView } from "../geometry.js";
-import { rememberActing, hasActed } from "../memory.js";
+import { rememberUserAction, hasActed } from "../memory.js";
 import { formatMapName } from "../reading.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
 
 const TURN_DURATION = 3000; // milliseconds
 let hasUserActed = false; // on any page
-const ACTS = ["pointerdown", "keydown", "wheel", "touchstart", "scroll"];
+const USER_EVENTS = ["pointerdown", "keydown", "wheel", "touchstart", "scroll"];
 
 export class FirstVisit {
   #timer = /** @type {ReturnType<typeof setInterval> | undefined} */ (undefined);
@@ -29,7 +29,7 @@ export class FirstVisit {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
     if (hasUserActed || isStandalone || hasActed()) return;
-    ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
+    USER_EVENTS.forEach((type) => document.addEventListener(type, this.#end, { capture: true, passive: true }));
     if (prefersReducedMotion() || stage.readAddress() !== "" || this.#readyTurns.length < 2) return;
     this.#initialView = stage.view;
     this.#timer = setInterval(() => this.#show(), TURN_DURATION);
@@ -38,7 +38,7 @@ export class FirstVisit {
   stop() {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    ACTS.forEach((act) => document.removeEventListener(act, this.#end, { capture: true }));
+    USER_EVENTS.forEach((type) => document.removeEventListener(type, this.#end, { capture: true }));
   }
 
   // Return the description of the head shown now; "" once the user has acted.
@@ -71,7 +71,7 @@ export class FirstVisit {
   // The server reads it with the next action.
   #end = () => {
     hasUserActed = true;
-    rememberActing();
+    rememberUserAction();
     this.stop();
     const { stage, data } = this.#stores;
     if (!this.#initialView || stage.view.head === this.#initialView.head || stage.readAddress() !== "") return;

@@ -6,7 +6,7 @@ import { drawHeatmap, describeLabelStep } from "../heatmap.js";
 import { findHeatmapSpot, findLinksSpot } from "../layouts.js";
 import { drawLinks, describeFewLinks, makeLineRamp, chooseLinkScale } from "../links.js";
 import { formatHead, getModelNumbers, getKeys, formatMapName, formatPaperName } from "../reading.js";
-import { CHANGED, openReasonStore } from "../reasons/store.js";
+import { CHANGE_EVENT, openReasonStore } from "../reasons/store.js";
 import { getPoint, revealRow, isSameSpot } from "../stage.js";
 import { STRENGTH_SETTINGS, getDefaults, isOfLayers, serializeSettings } from "../view.js";
 import { describeHidden, describeOff, describeFocus, describeScale, makeTables } from "../words.js";
@@ -21,7 +21,7 @@ import { Chips } from "./roles.js";
 /** @import { HeatmapLayout, LinksLayout, Spot } from "../layouts.js" */
 /** @import { LinkScene, ShownHead } from "../links.js" */
 /** @import { Reading } from "../reading.js" */
-/** @import { Walk } from "../stage.js" */
+/** @import { KeyContext } from "../stage.js" */
 /** @import { Setting } from "../view.js" */
 /** @import { Stores } from "./explorer.js" */
 
@@ -38,7 +38,7 @@ const SHORT_TEXT = { maxRowHeight: 50, maxCell: 60 }; // maximum pixels of a row
 /** @type {(label: string) => HTMLCanvasElement} */
 export const makeFocusableCanvas = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
 /** @type {(left: string, ...right: Children) => HTMLElement} */
-const makeEnds = (left, ...right) =>
+const makeAxisNames = (left, ...right) =>
   make("div", { class: "ends soft" }, make("span", { title: "from" }, left), ...right);
 
 export class HeadView {
@@ -46,20 +46,20 @@ export class HeadView {
   #readout = make("p", { class: "readout" });
   #reason = make("p", { class: "reason", hidden: true });
   // Whether the user has pointed at a drawing; until then, a word pinned by the address is not explained.
-  #hasActed = false;
+  #hasPointed = false;
   #spotWithoutReason = /** @type {Spot | null} */ (null); // announced before its reason arrived
   #longTextNote = make("p", { class: "begun", hidden: true });
   note = make("p", { class: "note soft" });
   #links = makeFocusableCanvas("Token links");
-  #tall = make("div", { class: "tall" }, this.#links);
-  #scroller = make("div", { class: "scroller" }, this.#tall);
+  #linksSizer = make("div", { class: "tall" }, this.#links);
+  #scroller = make("div", { class: "scroller" }, this.#linksSizer);
   #shownRows = make("span");
   #lineRamp = make("i", { class: "ramp", "aria-hidden": true });
   #lineWords = make("span");
   #linksBox = make(
     "div",
     { class: "links" },
-    makeEnds("query", this.#shownRows, make("span", { title: "to" }, "key")),
+    makeAxisNames("query", this.#shownRows, make("span", { title: "to" }, "key")),
     this.#scroller,
     make("p", { class: "lines soft" }, this.#lineRamp, this.#lineWords),
   );
@@ -67,7 +67,7 @@ export class HeadView {
   #heatBox = make(
     "div",
     { class: "heat" },
-    makeEnds("query ↓", make("span", { title: "to" }, "key →")),
+    makeAxisNames("query ↓", make("span", { title: "to" }, "key →")),
     make("div", { class: "sheet" }, this.#heat),
   );
   #panels = make("div", { class: "panels", part: "drawings" }, this.#linksBox, this.#heatBox);
@@ -168,19 +168,24 @@ export class HeadView {
     this.#controls.set(stage.view, isPair(reading), !!data.recipes);
     this.#arrowsCheckbox.checked = stage.view.arrows;
     this.#arrowsLabel.hidden = this.#stores.isStandalone || !!data.ablation || isOfLayers(reading);
-    const [usual, first] = [getDefaults("explorer", [reading]), getDefaultView(reading)];
-    const quantity = reading.quantity ?? usual.shown; // weights, if the requested quantity could not be read
-    const more = [
+    const [defaults, initialView] = [getDefaults("explorer", [reading]), getDefaultView(reading)];
+    const quantity = reading.quantity ?? defaults.shown; // weights, if the requested quantity could not be read
+    const extras = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
       ...(data.roles.byHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#arrowsLabel.hidden ? ["composition"] : []),
     ];
-    const side = isPair(reading) ? stage.view.side : first.side; // the pair may be gone
-    this.#menuLabel.textContent = describeChanges({ ...stage.view, shown: quantity, side }, first, "explorer", more);
+    const side = isPair(reading) ? stage.view.side : initialView.side; // the pair may be gone
+    this.#menuLabel.textContent = describeChanges(
+      { ...stage.view, shown: quantity, side },
+      initialView,
+      "explorer",
+      extras,
+    );
     showInitialSettings(
       this.#longTextNote,
-      first,
-      usual,
+      initialView,
+      defaults,
       stage.view,
       (settings) => stage.change(settings),
       LONG_TEXT_NOTE,
@@ -190,23 +195,23 @@ export class HeadView {
 
   draw() {
     const { data, stage, visible } = this.#stores;
-    const { axes, heads, opened } = visible;
+    const { axes, heads, openHead } = visible;
     const headCount = Math.min(stage.view.on.length, data.reading.together);
     this.#panels.classList.toggle("waiting", heads.length < headCount);
-    const focus = stage.focused();
-    if (!opened) return this.#drawNothing();
-    this.#fade(opened.head);
-    this.#drawDrawings({ ...axes, heads, focus, quiet: data.quiet, view: stage.view }, opened);
-    this.#drawWords(focus, opened, axes);
+    const focus = stage.getFocus();
+    if (!openHead) return this.#drawNothing();
+    this.#fade(openHead.head);
+    this.#drawPanels({ ...axes, heads, focus, quiet: data.quiet, view: stage.view }, openHead);
+    this.#drawWords(focus, openHead, axes);
   }
 
   // Cross-fade to another head or other units, if the drawings are small.
-  /** @type {(opened: number) => void} */
-  #fade(opened) {
+  /** @type {(head: number) => void} */
+  #fade(head) {
     const { data, stage } = this.#stores;
     const { key, n } = data.reading;
     const rows = serializeSettings(stage.view, "explorer", STRENGTH_SETTINGS);
-    const [previousScene, scene] = [this.#sceneKey, JSON.stringify([key, opened, stage.view.on, rows])];
+    const [previousScene, scene] = [this.#sceneKey, JSON.stringify([key, head, stage.view.on, rows])];
     this.#sceneKey = scene;
     if (previousScene === scene || JSON.parse(previousScene || "[]")[0] !== key || n > MAX_FADED) return;
     for (const canvas of [this.#links, this.#heat]) fadeOut(canvas, this.#panels);
@@ -214,7 +219,7 @@ export class HeadView {
 
   drawTable() {
     const { data, visible, stage } = this.#stores;
-    const head = this.#table.open && visible.opened;
+    const head = this.#table.open && visible.openHead;
     if (head) this.#tableBox.replaceChildren(...makeTables(head, visible.axes, data.reading, stage.view));
   }
 
@@ -227,12 +232,12 @@ export class HeadView {
   }
 
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
-  #drawDrawings(scene, head) {
+  #drawPanels(scene, head) {
     const { look, isStandalone } = this.#stores;
-    const available = window.innerHeight - (isStandalone ? 320 : 480); // minus the usual height of the rest of the page
-    const shape = scene.cols.length / Math.max(1, scene.rows.length);
-    if (isStandalone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
-    const usualHeight = Math.max(380, isStandalone ? available : Math.min(640, available));
+    const availableHeight = window.innerHeight - (isStandalone ? 320 : 480); // minus the rest of the page
+    const aspectRatio = scene.cols.length / Math.max(1, scene.rows.length);
+    if (isStandalone) document.body.style.setProperty("--columns-per-row", `${aspectRatio}`); // for a map alone
+    const usualHeight = Math.max(380, isStandalone ? availableHeight : Math.min(640, availableHeight));
     const height = look.minLabelSize ? this.#heatBox.clientHeight : usualHeight; // set by CSS in class mode
     this.#linksBox.hidden = !this.#showsLinks;
     this.#panels.classList.toggle("lone", !this.#showsLinks);
@@ -241,7 +246,7 @@ export class HeadView {
     this.#scroller.style.maxHeight = `${height}px`;
     this.#heatBox.style.maxHeight = look.minLabelSize ? "" : `${height + 60}px`;
     const links = width ? drawLinks(this.#links, scene, { ...look, ...SHORT_TEXT, width, height }, scroll) : null;
-    this.#tall.style.height = `${links?.height ?? 0}px`;
+    this.#linksSizer.style.height = `${links?.height ?? 0}px`;
     const heat = drawHeatmap(
       this.#heat,
       { ...scene, head, marked: this.#getMarkedCells() },
@@ -257,9 +262,12 @@ export class HeadView {
   /** @type {(scene: LinkScene) => void} */
   #drawLineScale({ heads, rows, cols }) {
     const { data, stage, look } = this.#stores;
-    const [{ colour, below }, { scale, unit }] = [heads[0], stage.view];
+    const [{ colour, negativeColour }, { scale, unit }] = [heads[0], stage.view];
     const top = Math.max(...heads.map(({ part }) => part.max));
-    this.#lineRamp.style.background = makeLineRamp(heads.length > 1 && !below ? look.ink : colour, below);
+    this.#lineRamp.style.background = makeLineRamp(
+      heads.length > 1 && !negativeColour ? look.ink : colour,
+      negativeColour,
+    );
     const fewText = describeFewLinks({ rows, cols }, unit);
     const fewNote = fewText ? `; without a pinned word, ${fewText}` : "";
     const range = describeScale(chooseLinkScale(scale), top, data.reading);
@@ -279,17 +287,17 @@ export class HeadView {
     const { reading, quiet } = data;
     this.#readout.replaceChildren(...describeFocus(head, axes, focus, stage.view.unit, quiet, !data.ablation));
     const labelNote = describeLabelStep(this.#layouts.heat?.cell, this.#stores.look.minLabelSize);
-    const more =
+    const labelText =
       labelNote &&
       ` In the heatmap, ${labelNote[0].toLowerCase()}${labelNote.slice(1, -1)}; hover over a cell to read its words.`;
-    this.note.textContent = describeHidden(head, axes, focus, stage.view, reading) + more;
+    this.note.textContent = describeHidden(head, axes, focus, stage.view, reading) + labelText;
     const name = formatMapName(reading, head.head);
     const keys = "Arrow keys move, Enter pins, Escape unpins.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#reason.hidden = !data.canExplainLinks;
     // Do not ask the server about the word pinned on a first visit, but do ask about a pinned link.
-    const isAsked = this.#hasActed || (!!focus && focus.row !== null && focus.col !== null);
+    const isAsked = this.#hasPointed || (!!focus && focus.row !== null && focus.col !== null);
     this.#reason.replaceChildren(...(focus && data.canExplainLinks && isAsked ? this.#explain(focus, head, axes) : []));
   }
 
@@ -312,12 +320,12 @@ export class HeadView {
     this.draw();
     const { textContent } = this.#reason;
     if (!textContent || !this.#spotWithoutReason) return;
-    if (isSameSpot(this.#spotWithoutReason, stage.focused())) say(textContent);
+    if (isSameSpot(this.#spotWithoutReason, stage.getFocus())) say(textContent);
     this.#spotWithoutReason = null;
   };
 
   stop() {
-    document.removeEventListener(CHANGED, this.#onReasons);
+    document.removeEventListener(CHANGE_EVENT, this.#onReasons);
   }
 
   // ---- Pointer and keys ---------------------------------------------------------------------------------------
@@ -337,11 +345,11 @@ export class HeadView {
       const { links } = this.#layouts;
       return links && findLinksSpot(links, ...counts(), x, y + this.#scroller.scrollTop);
     };
-    /** @type {(isHeatmap: boolean) => () => Walk} */
-    const getWalk = (isHeatmap) => () => {
+    /** @type {(isHeatmap: boolean) => () => KeyContext} */
+    const getKeyContext = (isHeatmap) => () => {
       const [R, C] = counts();
       return {
-        from: stage.focused(),
+        from: stage.getFocus(),
         isHeatmap,
         R,
         C,
@@ -349,15 +357,15 @@ export class HeadView {
         onMove: (spot) => this.#announceSpot(spot, isHeatmap),
       };
     };
-    stage.listenTo(this.#heat, findCell, getWalk(true));
-    stage.listenTo(this.#links, findToken, getWalk(false));
+    stage.listenTo(this.#heat, findCell, getKeyContext(true));
+    stage.listenTo(this.#links, findToken, getKeyContext(false));
     this.#scroller.onscroll = () => this.draw();
     const noteAction = () => {
-      this.#hasActed = true;
+      this.#hasPointed = true;
     };
     for (const canvas of [this.#heat, this.#links])
       for (const name of ["pointerdown", "pointermove", "keydown"]) canvas.addEventListener(name, noteAction, true);
-    document.addEventListener(CHANGED, this.#onReasons);
+    document.addEventListener(CHANGE_EVENT, this.#onReasons);
   }
 
   /** @type {(spot: Spot, isHeatmap: boolean) => void} */

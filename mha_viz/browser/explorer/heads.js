@@ -20,7 +20,7 @@ import { describeRoles } from "./roles.js";
 const getLayer = (reading, head) => Math.floor(head / reading.heads);
 /** @type {(look: Look, reading: Reading, head: number) => string} */
 export const getHeadColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
-// Return the heads of the link diagram in the order of their lines, the opened one first, as in files.
+// Return the heads of the link diagram in the order of their lines, the open one first, as in files.
 /** @type {(view: ReadingView) => number[]} */
 export const listDrawnHeads = ({ head, on }) =>
   on.includes(head) ? [head, ...on.filter((other) => other !== head)] : on;
@@ -39,8 +39,8 @@ export function formatMeasure(reading, metric, head) {
 /** @type {(reading: Reading, look: Look, bar: HTMLElement, value: number, top: number) => HTMLElement} */
 export function drawBar(reading, look, bar, value, top) {
   bar.style.setProperty("--share", `${Math.min(100, (100 * Math.abs(value)) / (top || 1))}%`);
-  const { colour, below } = getSignColours(look);
-  if (reading.signed) bar.style.setProperty("--colour", value < 0 ? below : colour);
+  const { colour, negativeColour } = getSignColours(look);
+  if (reading.signed) bar.style.setProperty("--colour", value < 0 ? negativeColour : colour);
   return bar;
 }
 
@@ -51,7 +51,7 @@ export const findLargest = (values) => Math.max(...values.map((value) => Math.ab
 export class Heads {
   hovered = /** @type {number | null} */ (null); // the head under the pointer in the grid
   cursor = 0; // the head at the keyboard cursor
-  markedRule = /** @type {number | null} */ (null); // the rule of the opened head's recipe whose cells are marked
+  markedRule = /** @type {number | null} */ (null); // the rule of the open head's recipe whose cells are marked
   kindFilter = /** @type {string | null} */ (null);
   #data;
   #stage;
@@ -81,7 +81,7 @@ export class Heads {
     return describeRoles(this.roles(head)) + recipe + numbers.join(", ");
   }
 
-  // Mark the cells that a rule of a head's recipe predicts; only cells of the opened head are drawn.
+  // Mark the cells that a rule of a head's recipe predicts; only cells of the open head are drawn.
   /** @type {(head: number, rule: number | null) => void} */
   markRule(head, rule) {
     this.markedRule = head === this.#stage.view.head ? rule : null;
@@ -142,8 +142,8 @@ export class Heads {
     if (isDone === (isOff === this.#lastSwitch.isOff)) return;
     this.#lastSwitch = { ...this.#lastSwitch, isOff, isDone: true };
     const mostChanged = ablation?.moved.indexOf(1) ?? -1; // the changes are shares of the largest one
-    const later = mostChanged < 0 ? "" : ` ${formatMapName(reading, mostChanged)} changes most.`;
-    this.#say(`${formatMapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
+    const changeNote = mostChanged < 0 ? "" : ` ${formatMapName(reading, mostChanged)} changes most.`;
+    this.#say(`${formatMapName(reading, head)} is ${isOff ? "off" : "on"}.${changeNote}`);
   }
 
   /** @type {(head: number) => boolean} */

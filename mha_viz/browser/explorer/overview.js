@@ -46,7 +46,7 @@ export class Overview {
   roles;
   #arrows;
 
-  // `headBox` describes the opened head, beside the grid or below it; `rankingBox` goes below the numbers.
+  // `headBox` describes the open head, beside the grid or below it; `rankingBox` goes below the numbers.
   /** @param {Stores} stores @param {HTMLElement} headBox @param {HTMLElement} rankingBox */
   constructor(stores, headBox, rankingBox) {
     this.#stores = stores;
@@ -64,12 +64,12 @@ export class Overview {
     const { data, stage, heads } = this.#stores;
     const { reading } = data;
     const { view } = stage;
-    const { layers, heads: across } = getGrid(reading);
+    const { layers, heads: columns } = getGrid(reading);
     const rows = hasKeptHeads(reading) ? "" : `${formatCount(layers.length, reading.layers)} layers × `;
-    const headCount = `${rows}${formatCount(across.length, reading.heads)} heads`;
+    const headCount = `${rows}${formatCount(columns.length, reading.heads)} heads`;
     const hasAllHeads = !hasKeptHeads(reading) && !isOfLayers(reading) && !this.#stores.isStandalone;
     const texts = isPair(reading) ? "texts" : "sentence";
-    const question = `${layers.length * across.length} heads read the same ${texts}. `;
+    const question = `${layers.length * columns.length} heads read the same ${texts}. `;
     this.#count.title = `${headCount}. ${LAYERS}`;
     this.#count.replaceChildren(hasAllHeads ? question : isOfLayers(reading) ? "One map per layer" : headCount);
     if (hasAllHeads) this.#count.append(this.#why);
@@ -157,7 +157,7 @@ export class Overview {
     this.#arrows.draw(this.#layout);
   }
 
-  // Whether the opened head is beside the grid rather than below it.
+  // Whether the open head is beside the grid rather than below it.
   get #isWide() {
     return this.#headBox.offsetTop < this.#gridBox.offsetTop;
   }
@@ -169,10 +169,10 @@ export class Overview {
     /** @type {(event: MouseEvent) => number | null} */
     const findHead = (event) => {
       if (!this.#layout) return null;
-      const { layers, heads: across } = getGrid(data.reading);
-      const i = findGridCell(this.#layout, layers.length, across.length, ...getPoint(this.#grid, event));
+      const { layers, heads: columns } = getGrid(data.reading);
+      const i = findGridCell(this.#layout, layers.length, columns.length, ...getPoint(this.#grid, event));
       if (i === null) return null;
-      return layers[Math.floor(i / across.length)] * data.reading.heads + across[i % across.length];
+      return layers[Math.floor(i / columns.length)] * data.reading.heads + columns[i % columns.length];
     };
     if (!this.#stores.isStandalone)
       makeDraggable(this.#grid, this.#gridBox, findHead, (head) => heads.isOff(head) || heads.toggleOff(head));
@@ -215,17 +215,17 @@ export class Overview {
     const step = arrowKey(event);
     if (!step) return;
     event.preventDefault();
-    const { layers, heads: across } = getGrid(reading);
+    const { layers, heads: columns } = getGrid(reading);
     const [row, column] = getGridPlace(reading, heads.cursor);
     const layer = layers[clamp(row + step[0], layers.length)];
-    heads.cursor = layer * reading.heads + across[clamp(column + step[1], across.length)];
+    heads.cursor = layer * reading.heads + columns[clamp(column + step[1], columns.length)];
     heads.hovered = null;
     this.draw();
     say(`${formatMapName(reading, heads.cursor)}. ${heads.describe(heads.cursor)}`);
   }
 }
 
-// Return "12", or "2 of 12".
+// Return "12" if all are shown, otherwise "2 of 12".
 /** @type {(count: number, all: number) => string} */
 const formatCount = (count, all) => (count === all ? String(all) : `${count} of ${all}`);
 
@@ -295,7 +295,7 @@ function isOutside(box, { clientX: x, clientY: y }) {
 
 const NAME_WIDTH = 44; // pixels for "L11H11"
 
-// Draw all heads and return the layout. `look` = {width, height, colours, muted, small}.
+// Draw all heads and return the layout. `look` = {width, height, colours, muted, smallFont}.
 /** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
 export function drawGrid(canvas, reading, view, look) {
   const { layers, heads } = getGrid(reading);
@@ -306,12 +306,12 @@ export function drawGrid(canvas, reading, view, look) {
   const size = Math.max(1, Math.floor(layout.size * ratio));
   const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
   const target = new Uint32Array(image.data.buffer);
-  const partOf = makeBlockGetter(reading, view);
+  const getBlock = makeBlockGetter(reading, view);
   /** @type {CellPixels[]} */
   let cellPixels = []; // for rows and columns; the same for all heads
   for (let i = 0; i < layers.length * heads.length; i++) {
     const [row, column] = [Math.floor(i / heads.length), i % heads.length];
-    const part = partOf(layers[row] * reading.heads + heads[column]);
+    const part = getBlock(layers[row] * reading.heads + heads[column]);
     const x = Math.round((layout.left + column * layout.step) * ratio);
     const y = Math.round((layout.top + row * layout.step) * ratio);
     if (!part.R || !part.C) continue;
@@ -338,18 +338,18 @@ function makeBlockGetter(reading, view) {
 /** @type {(context: CanvasRenderingContext2D, reading: Reading, layout: GridLayout, look: Look) => void} */
 function drawLabels(context, reading, layout, look) {
   context.fillStyle = look.muted;
-  context.font = look.small;
+  context.font = look.smallFont;
   context.textBaseline = "middle";
   context.textAlign = "center";
   const { layers, heads } = getGrid(reading);
-  const areKept = hasKeptHeads(reading);
-  const hasNames = !isOfLayers(reading) && (!areKept || layout.step >= NAME_WIDTH);
+  const isSelection = hasKeptHeads(reading);
+  const hasNames = !isOfLayers(reading) && (!isSelection || layout.step >= NAME_WIDTH);
   for (const [column, head] of hasNames ? heads.entries() : []) {
-    const name = areKept ? formatMapName(reading, head) : String(head);
+    const name = isSelection ? formatMapName(reading, head) : String(head);
     context.fillText(name, layout.left + column * layout.step + layout.size / 2, layout.top / 2);
   }
   context.textAlign = "right";
-  for (const [row, layer] of areKept ? [] : layers.entries()) {
+  for (const [row, layer] of isSelection ? [] : layers.entries()) {
     const name = `L${getModelNumbers(reading, layer * reading.heads)[0]}`;
     context.fillText(name, layout.left - 8, layout.top + row * layout.step + layout.size / 2);
   }
@@ -373,7 +373,7 @@ const THRESHOLD_NOTE = "At least 5% of the later head’s scores here.";
 class Arrows {
   box = make("section", { class: "composed", "aria-label": "Arrows between heads" });
   #lines = makeSvg("svg", { "aria-hidden": "true", class: "marks arrows" });
-  #drawn = "";
+  #drawnKey = "";
   #noArrowsNote = make("span", { role: "status" }); // says that the open head has no arrows
   #hoveredArrow = /** @type {Arrow | null} */ (null);
   #stores;
@@ -391,8 +391,8 @@ class Arrows {
     const arrows = (layout && data.arrows) || [];
     this.box.hidden = !data.arrows;
     const key = JSON.stringify([data.reading.key, layout, data.arrows]);
-    if (key !== this.#drawn) {
-      this.#drawn = key;
+    if (key !== this.#drawnKey) {
+      this.#drawnKey = key;
       this.#hoveredArrow = null;
       const paths = [...arrows]
         .reverse()
@@ -466,9 +466,9 @@ export function drawPath(arrow, reading, { left, top, step, size }) {
     top + row * step + size / 2,
   ]);
   const length = Math.hypot(u - x, v - y);
-  const [across, along] = [(v - y) / length, -(u - x) / length];
+  const [normalX, normalY] = [(v - y) / length, -(u - x) / length];
   const bend = BEND * length * (arrow.side === "key" ? 1 : -1);
-  const [midX, midY] = [(x + u) / 2 + bend * across, (y + v) / 2 + bend * along];
+  const [midX, midY] = [(x + u) / 2 + bend * normalX, (y + v) / 2 + bend * normalY];
   const width = 1 + MAX_WIDTH * Math.min(1, arrow.share);
   const tip = 4 + width;
   const [dx, dy] = [u - midX, v - midY].map((part) => part / Math.hypot(u - midX, v - midY));
@@ -478,13 +478,13 @@ export function drawPath(arrow, reading, { left, top, step, size }) {
   const line = `M${formatPoint(x, y)}Q${formatPoint(midX, midY, endX, endY)}`;
   const half = 2.5 + width / 2;
   const base = formatPoint(endX - half * dy, endY + half * dx, endX + half * dy, endY - half * dx);
-  const head = `M${formatPoint(u, v)}L${base}Z`;
+  const arrowhead = `M${formatPoint(u, v)}L${base}Z`;
   const group = makeSvg(
     "g",
     { class: arrow.side, "data-of": identifyArrow(arrow) },
     makeSvg("path", { class: "halo", d: line, "stroke-width": formatPoint(width + 3) }),
     makeSvg("path", { class: "line", d: line, "stroke-width": formatPoint(width) }),
-    makeSvg("path", { class: "tip", d: head }),
+    makeSvg("path", { class: "tip", d: arrowhead }),
   );
   return [group];
 }

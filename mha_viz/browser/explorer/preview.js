@@ -8,7 +8,7 @@ import { isShare } from "../view.js";
 import { drawBar, findLargest, formatMeasure } from "./heads.js";
 import { UNEXPLAINED, writeRemark, makeRows } from "./recipe.js";
 import { Chips } from "./roles.js";
-/** @import { Axes, Link, Rank, Unit } from "../geometry.js" */
+/** @import { Axes, Link, RankedHead, Unit } from "../geometry.js" */
 /** @import { Spot } from "../layouts.js" */
 /** @import { ShownHead } from "../links.js" */
 /** @import { Metric, Reading } from "../reading.js" */
@@ -134,19 +134,19 @@ export class Ranking {
     const { data, stage, visible, isStandalone } = this.#stores;
     const { reading } = data;
     const { view } = stage;
-    const link = view.link || suggestLink(reading, visible.opened, visible.axes, visible.findPinnedSpot());
+    const link = view.link || suggestLink(reading, visible.openHead, visible.axes, visible.findPinnedSpot());
     this.#drawMenus(link, computeUnits(reading, { ...view, special: "keep", side: "all" }));
-    const ranked = link && rankHeads(reading, { ...view, link });
-    this.#drawList(ranked || []);
-    this.#more.hidden = !ranked;
+    const ranking = link && rankHeads(reading, { ...view, link });
+    this.#drawList(ranking || []);
+    this.#more.hidden = !ranking;
     this.#more.textContent = this.#showsAll
       ? `Show the first ${SHORT_LIST}`
       : `Show all ${reading.layers * reading.heads}`;
-    this.#note.hidden = !!ranked;
-    const waiting = isStandalone
+    this.#note.hidden = !!ranking;
+    const waitingText = isStandalone
       ? "This file contains only some heads, so they cannot be ranked."
       : "Ranking all heads…";
-    this.#note.textContent = link ? waiting : "Choose two words to rank the heads by the link between them.";
+    this.#note.textContent = link ? waitingText : "Choose two words to rank the heads by the link between them.";
   }
 
   // Request the link between the words chosen in the menus, and pin it.
@@ -171,25 +171,25 @@ export class Ranking {
       fillMenu(this.#query.select, rows);
       fillMenu(this.#key.select, cols);
     }
-    /** @type {(side: Unit[], token: number) => string} */
-    const findUnit = (side, token) => String(side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "");
+    /** @type {(units: Unit[], token: number) => string} */
+    const findUnit = (units, token) => String(units.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "");
     this.#query.set(link ? findUnit(rows, link.query) : "");
     this.#key.set(link ? findUnit(cols, link.key) : "");
   }
 
-  /** @type {(ranked: Rank[]) => void} */
-  #drawList(ranked) {
+  /** @type {(ranking: RankedHead[]) => void} */
+  #drawList(ranking) {
     const list = this.#list;
-    const top = isShare(this.#stores.data.reading) ? 1 : findLargest(ranked.map(({ weight }) => weight));
+    const top = isShare(this.#stores.data.reading) ? 1 : findLargest(ranking.map(({ weight }) => weight));
     const { activeElement } = /** @type {Document | ShadowRoot} */ (list.getRootNode());
-    const hasKeyboard = list.contains(activeElement);
-    const entries = ranked.slice(0, this.#showsAll ? undefined : SHORT_LIST);
+    const hasFocus = list.contains(activeElement);
+    const entries = ranking.slice(0, this.#showsAll ? undefined : SHORT_LIST);
     list.replaceChildren(...entries.map((entry) => this.#makeLine(entry, top)));
     const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
-    if (hasKeyboard) current?.focus(); // keep the focus in its place
+    if (hasFocus) current?.focus(); // keep the focus in its place
   }
 
-  /** @type {(entry: Rank, top: number) => HTMLElement} */
+  /** @type {(entry: RankedHead, top: number) => HTMLElement} */
   #makeLine({ head, weight }, top) {
     const { data, stage, heads, look } = this.#stores;
     const { reading } = data;
@@ -205,13 +205,13 @@ export class Ranking {
   }
 }
 
-/** @type {(select: HTMLSelectElement, side: Unit[]) => void} */
-function fillMenu(select, side) {
-  const words = side.map((unit, i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])));
+/** @type {(select: HTMLSelectElement, units: Unit[]) => void} */
+function fillMenu(select, units) {
+  const words = units.map((unit, i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])));
   select.replaceChildren(new Option("choose…", ""), ...words);
 }
 
-// Suggest the pinned word and the ordinary word that it attends to most in the opened head.
+// Suggest the pinned word and the ordinary word that it attends to most in the open head.
 /** @type {(reading: Reading, head: ShownHead | undefined, axes: Axes, spot: Spot | null) => Link | null} */
 function suggestLink(reading, head, { rows, cols }, spot) {
   if (reading.bins || !head || !spot || spot.row === null) return null;

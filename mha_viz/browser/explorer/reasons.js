@@ -46,8 +46,8 @@ export function describeReasons({ groups, codes, words }, from, to, query, key) 
     reasons.length ? [`found by ${reasons.join(" and ")}`] : [],
     written.length ? ["writes ", ...written.flatMap((word, i) => [i ? ", " : "", quote(word)])] : [],
   ];
-  const [first, ...rest] = clauses.filter((half) => half.length);
-  return first ? [quote(from), " → ", quote(to), ": ", ...first, ...rest.flatMap((half) => ["; ", ...half])] : [];
+  const [first, ...rest] = clauses.filter((clause) => clause.length);
+  return first ? [quote(from), " → ", quote(to), ": ", ...first, ...rest.flatMap((clause) => ["; ", ...clause])] : [];
 }
 
 /** @type {(text: string) => HTMLElement} */

@@ -4,7 +4,11 @@ import { formatDecimal } from "../numerals.js";
 /** @import { Axes } from "../geometry.js" */
 /** @import { Children } from "../dom.js" */
 
-/** @typedef {{ name: string, says: string, kind: string, needs: string, cells: string }} Rule */
+/**
+ * A rule in words (`says`), the annotation that it `needs`, and the cells that it predicts, as bits in base64.
+ *
+ * @typedef {{ name: string, says: string, kind: string, needs: string, cells: string }} Rule
+ */
 /**
  * @typedef {{ parts: [number, number][], explained: number, interval: [number, number] | null, isEven: boolean,
  *   here?: number[] }} HeadRecipe
@@ -23,7 +27,7 @@ import { formatDecimal } from "../numerals.js";
 
 export const UNEXPLAINED = "unexplained";
 const MAX_SPOKEN = 2; // rules read out by screen readers
-const NEGLIGIBLE = 0.005; // shares below this are shown as 0%
+const MIN_SHOWN_SHARE = 0.005; // shares below this are shown as 0%
 /** @type {(share: number) => string} */
 const formatShare = (share) => `${formatDecimal(100 * share, 0)}%`;
 /** @type {(share: number | undefined) => string} */
@@ -48,7 +52,8 @@ const describeRemainder = ({ explained, interval }) =>
 export function describeRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
   const ruleWords = parts.slice(0, MAX_SPOKEN).map(([rule, share]) => describeRule(recipes.rules[rule], share));
-  const remainder = 1 - explained < NEGLIGIBLE ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
+  const remainder =
+    1 - explained < MIN_SHOWN_SHARE ? "" : `; no rule explains ${describeRemainder(recipes.heads[head])}`;
   return isEven ? `${EVEN_TEXT} ` : `On average it attends ${ruleWords.join(", ")}${remainder}. `;
 }
 
@@ -85,14 +90,14 @@ export function makeRows(recipes, head, colours, markRule, remainderLabel) {
 }
 
 /**
- * @type {(name: HTMLElement, recipes: Recipes, kind: string, colours: string[], share: number, says: string) =>
+ * @type {(name: HTMLElement, recipes: Recipes, kind: string, colours: string[], share: number, text: string) =>
  *   HTMLElement}
  */
-function makeRow(name, recipes, kind, colours, share, says) {
+function makeRow(name, recipes, kind, colours, share, text) {
   const part = makeSample(recipes, kind, colours);
   part.style.width = `${100 * share}%`;
   const bar = make("dd", { class: "bar part", "aria-hidden": true }, part);
-  return make("div", {}, make("dt", {}, name), bar, make("dd", {}, says));
+  return make("div", {}, make("dt", {}, name), bar, make("dd", {}, text));
 }
 
 // Say which text the shares belong to, and what the star of a rule means.
@@ -100,8 +105,8 @@ function makeRow(name, recipes, kind, colours, share, says) {
 export function writeRemark(recipes, head) {
   const { on, rules, heads } = recipes;
   const hasSkipped = areRulesSkipped(recipes) && heads[head].parts.some(([rule]) => rules[rule].needs);
-  const starred = hasSkipped ? " * needs annotation: left out here." : "";
-  return `Measured on ${on}: described, not explained.${starred}`;
+  const starNote = hasSkipped ? " * needs annotation: left out here." : "";
+  return `Measured on ${on}: described, not explained.${starNote}`;
 }
 
 // Whether rules that need annotation are not applied to this text.

@@ -9,41 +9,40 @@ import { formatHead } from "../reading.js";
 /**
  * @typedef {object} Role
  * @property {number} head
- * @property {string} role
- * @property {string} glyph
+ * @property {string} role the kind of role
+ * @property {string} glyph its class in glyphs.css
  * @property {string} name
- * @property {string} words
- * @property {string} standing
- * @property {boolean} active
+ * @property {string} words its explanation
+ * @property {string} standing how well it is established, or "not here"
+ * @property {boolean} active whether it shows in this text
  */
 
 /** @typedef {{ kinds: Record<string, number>, on: string[], measured: boolean, byHead: Map<number, Role[]> }} Roles */
 
-/** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} Turn a head shown on a first visit */
+/** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} ShowcaseHead for a first visit */
 
 /**
  * An example sentence for a head: the words around a link, including its ends, its weight, and whether it is right.
  *
  * @typedef {{ words: string[], from: number, to: number, weight: number, right: boolean }} Case
- * @typedef {{ head: number, cases: Case[] }} Elsewhere
+ * @typedef {{ head: number, cases: Case[] }} OtherCases
  */
 
 /**
- * The server's facts about heads: roles, findings, recipes, heads that are off, the step of the tour, and the number of
- * heads opened by the search.
+ * The server's facts about heads: roles, findings, recipes, heads that are off, and the step of the tour.
  *
  * @typedef {object} HeadRoles
  * @property {Record<string, number>} kinds
- * @property {string[]} on
+ * @property {string[]} on the names of the corpora
  * @property {boolean} measured
  * @property {Role[]} roles
  * @property {string} tour
- * @property {number} opened
- * @property {boolean} quiet
+ * @property {number} opened how many times the server has opened a head by itself
+ * @property {boolean} quiet whether the strongest link would reveal an answer
  * @property {Finding[]} unusual
- * @property {Turn[]} turns
- * @property {Mode | null} off
- * @property {Elsewhere} [elsewhere]
+ * @property {ShowcaseHead[]} turns
+ * @property {Ablation | null} off
+ * @property {OtherCases} [elsewhere]
  * @property {boolean} [explains] whether the server explains links
  * @property {Recipes | null} recipes
  * @property {Arrow[] | null} arrows
@@ -53,7 +52,7 @@ import { formatHead } from "../reading.js";
  * Heads that are switched off, and how much the attention of every other head has changed, as a share of the largest
  * change; null if it cannot change.
  *
- * @typedef {{ off: number[], moved: (number | null)[] }} Mode
+ * @typedef {{ off: number[], moved: (number | null)[] }} Ablation
  */
 
 // Index roles by head. Return {kinds: role → index among the colours, on: names of the corpora, byHead: head → its
@@ -211,7 +210,7 @@ export class Chips {
   box = make("div", { class: "chips" });
   #name;
   #stores;
-  #drawn = ""; // key of the drawn labels
+  #drawnKey = ""; // of the labels
 
   /** @param {string} name @param {Stores} stores */
   constructor(name, stores) {
@@ -224,8 +223,8 @@ export class Chips {
   draw(head) {
     const list = this.#stores.heads.roles(head);
     const key = JSON.stringify([list, this.#stores.look.theme]);
-    if (this.#drawn === key) return;
-    this.#drawn = key;
+    if (this.#drawnKey === key) return;
+    this.#drawnKey = key;
     this.box.replaceChildren(...list.map((role, i) => this.#makeChip(role, `${this.#name}_${i}`)));
   }
 

@@ -1,6 +1,6 @@
 // Classify characters as Python does, by the rules of text/characters.py, for texts that are read in the browser.
 
-/** @typedef {string[]} Typed a text as its code points */
+/** @typedef {string[]} CodePoints a text as its code points */
 
 const PYTHON_BLANKS = "\x1c\x1d\x1e\x1f\x85"; // also white space in Python, where U+FEFF is not
 const INVISIBLE = /^[\p{Cf}\p{Cc}\p{Mn}\p{Zs}]+$/u;
@@ -28,35 +28,35 @@ export const isAttached = (character) => ATTACHED.test(character);
 /** @type {(character: string) => boolean} */
 export const isPictograph = (character) => PICTOGRAPH.test(character);
 // Whether a text consists of punctuation or of signs such as + or $.
-/** @type {(typed: Typed) => boolean} */
-export const isSign = (typed) => SIGNS.test(typed.join("")) && !typed.some(isPictograph);
+/** @type {(points: CodePoints) => boolean} */
+export const isSign = (points) => SIGNS.test(points.join("")) && !points.some(isPictograph);
 // Whether a character is white space that is a word of its own.
 /** @type {(character: string) => boolean} */
 export const isLineBreak = (character) => !!character && LINE_BREAKS.includes(character);
 
 // Split a text into code points; replace NUL and lone surrogates by U+FFFD.
-/** @type {(text: string) => Typed} */
+/** @type {(text: string) => CodePoints} */
 export const splitCodePoints = (text) => Array.from(text, (c) => (/^[\0\ud800-\udfff]$/.test(c) ? "\ufffd" : c));
 
-/** @type {(typed: Typed) => Typed} */
-export function strip(typed) {
-  const first = typed.findIndex((c) => !isBlank(c));
-  return first < 0 ? [] : typed.slice(first, 1 + typed.findLastIndex((c) => !isBlank(c)));
+/** @type {(points: CodePoints) => CodePoints} */
+export function strip(points) {
+  const first = points.findIndex((c) => !isBlank(c));
+  return first < 0 ? [] : points.slice(first, 1 + points.findLastIndex((c) => !isBlank(c)));
 }
 
 // Strip white space at the ends, and name invisible characters.
-/** @type {(typed: Typed) => string} */
-export function makeVisible(typed) {
-  const inner = strip(typed);
+/** @type {(points: CodePoints) => string} */
+export function makeVisible(points) {
+  const inner = strip(points);
   const text = inner.join("");
   if (text && !INVISIBLE.test(text)) return text;
   const code = (/** @type {string} */ c) => /** @type {number} */ (c.codePointAt(0)).toString(16).toUpperCase();
-  return (inner.length ? inner : typed).map((c) => `U+${code(c).padStart(4, "0")}`).join(" ");
+  return (inner.length ? inner : points).map((c) => `U+${code(c).padStart(4, "0")}`).join(" ");
 }
 
 // Return the start of a span after its leading white space; for a span of only white space, its start.
-/** @type {(typed: Typed, start: number, end: number) => number} */
-export function skipBlanks(typed, start, end) {
-  const offset = typed.slice(start, end).findIndex((c) => !isBlank(c));
+/** @type {(points: CodePoints, start: number, end: number) => number} */
+export function skipBlanks(points, start, end) {
+  const offset = points.slice(start, end).findIndex((c) => !isBlank(c));
   return offset < 0 ? start : start + offset;
 }

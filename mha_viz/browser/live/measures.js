@@ -3,6 +3,7 @@
 
 /** @typedef {{ n: number, special: number[], marks: boolean[] }} Keys */
 
+// Return the mean weight of ordinary queries to the key `offset` places after them.
 /** @type {(matrix: Float32Array, keys: Keys, offset: number) => number | null} */
 function computeMeanAtOffset(matrix, { n, special }, offset) {
   let [sum, rows] = [0, 0];

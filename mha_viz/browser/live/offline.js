@@ -18,19 +18,19 @@ const FILES = new Set(STORED.all.filter((name) => name !== PAGE).map(resolveAddr
 /** @type {() => Promise<Cache>} */
 const openStore = () => caches.open(CACHE);
 /** @type {Map<string, Promise<void>>} */
-const pendingWrites = new Map(); // pending writes, by address
+const pendingWrites = new Map(); // by address
 
 // Store a copy in the background. If there is no room, the page still works online.
 /** @type {(event: any, address: string, response: Response) => Response} */
 function storeCopy(event, address, response) {
   if (!response.ok) return response;
   const copy = response.clone();
-  const stored = openStore()
+  const write = openStore()
     .then((files) => files.put(address, copy))
     .catch(() => {})
     .finally(() => pendingWrites.delete(address));
-  pendingWrites.set(address, stored);
-  event.waitUntil(stored);
+  pendingWrites.set(address, write);
+  event.waitUntil(write);
   return response;
 }
 
@@ -72,8 +72,8 @@ async function fetchNewest(event) {
     event.waitUntil(unregisterIfGone().catch(() => {}));
     return storeCopy(event, PAGE, response);
   } catch (error) {
-    const stored = await (await openStore()).match(PAGE);
-    if (stored) return stored;
+    const storedPage = await (await openStore()).match(PAGE);
+    if (storedPage) return storedPage;
     throw error;
   }
 }

@@ -5,8 +5,8 @@ import { make } from "../dom.js";
 /** @import { Send } from "../mount.js" */
 /** @import { Message } from "./reader.js" */
 
-/** @typedef {{ show: (data: any, ofHeads?: HeadRoles) => void }} Drawing */
-/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => Drawing} Create */
+/** @typedef {{ show: (data: any, headRoles?: HeadRoles) => void }} ExplorerDrawing */
+/** @typedef {(root: HTMLElement, send: Send, readAddress: () => string) => ExplorerDrawing} Create */
 
 // Filled in when the page is written (figures/files/live.py).
 const READER = "reader.js";
@@ -66,10 +66,10 @@ function listen(findPart, show) {
   /** @type {Worker | null} */
   let worker = null;
   let unanswered = 0;
-  const fail = (sentence = FAILED) => {
+  const fail = (notice = FAILED) => {
     worker?.terminate();
     [worker, unanswered, bar.hidden] = [null, 0, true]; // the next sentence tries again
-    status.textContent = sentence;
+    status.textContent = notice;
   };
   /** @type {(event: MessageEvent<Message>) => void} */
   const onMessage = ({ data }) => {

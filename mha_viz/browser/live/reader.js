@@ -42,7 +42,7 @@ const RUNTIME = "ort-wasm-simd-threaded";
 const WASM = { executionProviders: ["wasm"], graphOptimizationLevel: "basic" };
 
 /** @type {Promise<LoadedModel> | null} */
-let loading = null;
+let modelPromise = null;
 
 /** @type {(name: string) => Promise<Response>} */
 async function fetchFile(name) {
@@ -102,10 +102,10 @@ async function read(text, { common, reader, session, ort, limit }) {
   const { marks, ...axis } = groupTokens(characters, pieces);
   const keys = { n, special: axis.special, marks };
   const heads = Array.from({ length: common.layers * common.heads }, (_, head) => head);
-  const parts = heads.map((head) => attention.data.subarray(head * n * n, (head + 1) * n * n));
+  const matrices = heads.map((head) => attention.data.subarray(head * n * n, (head + 1) * n * n));
   const metrics = common.metrics
     .filter(({ name }) => Object.hasOwn(MEASURES, name)) // skip measures that only Python has
-    .map((metric) => ({ ...metric, values: parts.map((matrix) => MEASURES[metric.name](matrix, keys)) }));
+    .map((metric) => ({ ...metric, values: matrices.map((matrix) => MEASURES[metric.name](matrix, keys)) }));
   const isCut = count > n;
   const note = isCut ? `${common.model} reads at most ${limit} tokens; the rest of the text is cut.` : "";
   return { reading: { ...common, ...axis, key: text, of: text, full: heads, metrics }, weights: attention.data, note };
@@ -115,8 +115,8 @@ async function read(text, { common, reader, session, ort, limit }) {
 /** @type {(event: MessageEvent<string | null>) => Promise<void>} */
 async function answer({ data }) {
   try {
-    loading ??= load();
-    const loaded = await loading;
+    modelPromise ??= load();
+    const loaded = await modelPromise;
     if (data === null) return;
     const message = await read(data, loaded);
     send(message, message.weights ? [message.weights.buffer] : []);

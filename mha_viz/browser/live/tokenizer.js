@@ -2,7 +2,7 @@
 // splits a text and finds the tokens of a word; the mapping of characters comes from the model's own tokenizer
 // (models/reading/tokenizer_rules.py), so that browser and server read a text alike.
 import { isBlank } from "./characters.js";
-/** @import { Typed } from "./characters.js" */
+/** @import { CodePoints } from "./characters.js" */
 /** @import { Piece } from "./grouping.js" */
 
 /**
@@ -24,19 +24,19 @@ import { isBlank } from "./characters.js";
  * @typedef {object} Rules
  * @property {number} limit maximum number of tokens, including special ones
  * @property {number} characters maximum number of characters that are read
- * @property {number | null} unknown
- * @property {number[]} delimiters
- * @property {SpecialToken[]} before
- * @property {SpecialToken[]} after
- * @property {AddedToken[]} added
+ * @property {number | null} unknown the id of unknown tokens
+ * @property {number[]} delimiters the ids of special tokens
+ * @property {SpecialToken[]} before added before a text
+ * @property {SpecialToken[]} after added after a text
+ * @property {AddedToken[]} added special tokens that users can type
  * @property {CharacterRun[]} becomes
  * @property {CharacterRun[] | null} splits word boundaries; the library may split words further
  * @property {boolean} bytes whether tokens are made of bytes
  * @property {boolean} blankFirst whether a space is added before a text
  */
 
-/** @typedef {{ pieces: Piece[], count: number }} ReadPieces `count`: the number of tokens before the cut */
-/** @typedef {{ text: string, spans: [number, number][] }} Stretch characters with their places, by code unit */
+/** @typedef {{ pieces: Piece[], count: number }} Tokens `count`: the number of tokens before the text was cut */
+/** @typedef {{ text: string, spans: [number, number][] }} AlignedText and where each code unit was typed */
 
 const PADDED = 0; // replace a character by itself between two spaces
 const DECOMPOSED = 1; // replace a character by its decomposition
@@ -56,79 +56,79 @@ export class Reader {
   }
 
   // Return the tokens of a text, cut to the model's limit.
-  /** @type {(typed: Typed) => ReadPieces} */
-  read(typed) {
+  /** @type {(points: CodePoints) => Tokens} */
+  read(points) {
     const { limit, characters, before, after } = this.#rules;
-    const inner = this.#tokenize(typed.slice(0, characters));
+    const textTokens = this.#tokenize(points.slice(0, characters));
     const room = limit - before.length - after.length;
-    /** @type {(around: SpecialToken) => Piece} */
+    /** @type {(token: SpecialToken) => Piece} */
     const makeSpecial = ({ id, name }) => ({ id, name, start: 0, end: 0, word: null });
-    const pieces = [...before.map(makeSpecial), ...inner.slice(0, room), ...after.map(makeSpecial)];
-    return { pieces, count: inner.length + before.length + after.length };
+    const pieces = [...before.map(makeSpecial), ...textTokens.slice(0, room), ...after.map(makeSpecial)];
+    return { pieces, count: textTokens.length + before.length + after.length };
   }
 
-  /** @type {(typed: Typed) => Piece[]} */
-  #tokenize(typed) {
+  /** @type {(points: CodePoints) => Piece[]} */
+  #tokenize(points) {
     /** @type {Piece[]} */
     const pieces = [];
-    let [from, wordNumber] = [0, 0];
+    let [begin, wordNumber] = [0, 0];
     /** @type {(end: number) => void} */
     const addWords = (end) => {
-      for (const { text, spans } of this.#splitWords(typed, from, end))
+      for (const { text, spans } of this.#splitWords(points, begin, end))
         pieces.push(...this.#makePieces(text, spans, wordNumber++));
     };
-    for (const { added, start, end } of this.#findAdded(typed)) {
+    for (const { added, start, end } of this.#findAdded(points)) {
       addWords(start);
       pieces.push(this.#makePiece(added.id, added.content, [start, end], wordNumber++));
-      from = end;
+      begin = end;
     }
-    addWords(typed.length);
+    addWords(points.length);
     return pieces;
   }
 
   // Find typed special tokens such as [MASK], with the white space that belongs to them.
-  /** @type {(typed: Typed) => { added: AddedToken, start: number, end: number }[]} */
-  #findAdded(typed) {
+  /** @type {(points: CodePoints) => { added: AddedToken, start: number, end: number }[]} */
+  #findAdded(points) {
     if (!this.#added) return [];
-    const text = typed.join("");
-    let [unit, point, last] = [0, 0, 0];
+    const text = points.join("");
+    let [unitIndex, pointIndex, previousEnd] = [0, 0, 0];
     return [...text.matchAll(this.#added)].map(({ 0: content, index }) => {
-      for (; unit < index; point++) unit += typed[point].length;
+      for (; unitIndex < index; pointIndex++) unitIndex += points[pointIndex].length;
       const added = /** @type {AddedToken} */ (this.#rules.added.find((token) => token.content === content));
-      let [start, end] = [point, point + [...content].length];
-      if (added.lstrip) while (start > last && isBlank(typed[start - 1])) start--;
-      if (added.rstrip) while (end < typed.length && isBlank(typed[end])) end++;
-      last = end;
+      let [start, end] = [pointIndex, pointIndex + [...content].length];
+      if (added.lstrip) while (start > previousEnd && isBlank(points[start - 1])) start--;
+      if (added.rstrip) while (end < points.length && isBlank(points[end])) end++;
+      previousEnd = end;
       return { added, start, end };
     });
   }
 
   // Return the words of a part of the text, as the model reads them.
-  /** @type {(typed: Typed, from: number, to: number) => Stretch[]} */
-  #splitWords(typed, from, to) {
+  /** @type {(points: CodePoints, from: number, to: number) => AlignedText[]} */
+  #splitWords(points, from, to) {
     const { splits, blankFirst } = this.#rules;
-    const stretch = this.#normalizeSpan(typed, from, to);
-    if (!stretch.text) return [];
-    const parts = splits ? split(stretch, splits) : [blankFirst ? prependBlank(stretch) : stretch];
-    return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cutStretch(part)) : parts;
+    const alignedText = this.#normalizeSpan(points, from, to);
+    if (!alignedText.text) return [];
+    const parts = splits ? split(alignedText, splits) : [blankFirst ? prependBlank(alignedText) : alignedText];
+    return this.#library.pre_tokenizer ? parts.flatMap((part) => this.#cutText(part)) : parts;
   }
 
-  // Split a stretch with the library, which returns consecutive parts.
-  /** @type {(stretch: Stretch) => Stretch[]} */
-  #cutStretch(stretch) {
-    const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(stretch.text);
-    const spans = this.#rules.bytes ? splitIntoBytes(stretch) : stretch.spans;
+  // Split an aligned text with the library, which returns consecutive parts.
+  /** @type {(alignedText: AlignedText) => AlignedText[]} */
+  #cutText(alignedText) {
+    const words = /** @type {(text: string) => string[]} */ (this.#library.pre_tokenizer)(alignedText.text);
+    const spans = this.#rules.bytes ? splitIntoBytes(alignedText) : alignedText.spans;
     let position = 0;
     return words.map((text) => ({ text, spans: spans.slice(position, (position += text.length)) }));
   }
 
-  /** @type {(typed: Typed, from: number, to: number) => Stretch} */
-  #normalizeSpan(typed, from, to) {
+  /** @type {(points: CodePoints, from: number, to: number) => AlignedText} */
+  #normalizeSpan(points, from, to) {
     let text = "";
     /** @type {[number, number][]} */
     const spans = [];
     for (let i = from; i < to; i++) {
-      const replacement = replaceCharacter(this.#rules.becomes, typed[i]);
+      const replacement = replaceCharacter(this.#rules.becomes, points[i]);
       text += replacement;
       for (let unit = 0; unit < replacement.length; unit++) spans.push([i, i + 1]);
     }
@@ -183,10 +183,10 @@ function findRun(runs, code) {
   return low < runs.length && runs[low][0] <= code ? runs[low] : undefined;
 }
 
-// Split a stretch into words by the class of each character.
-/** @type {(stretch: Stretch, splits: CharacterRun[]) => Stretch[]} */
+// Split an aligned text into words by the class of each character.
+/** @type {(alignedText: AlignedText, splits: CharacterRun[]) => AlignedText[]} */
 function split({ text, spans }, splits) {
-  /** @type {Stretch[]} */
+  /** @type {AlignedText[]} */
   const words = [];
   let [position, isInWord] = [0, false];
   for (const character of text) {
@@ -202,14 +202,14 @@ function split({ text, spans }, splits) {
   return words;
 }
 
-/** @type {(stretch: Stretch) => Stretch} */
+/** @type {(alignedText: AlignedText) => AlignedText} */
 function prependBlank({ text, spans }) {
   const [start] = spans[0];
   return text.startsWith(" ") ? { text, spans } : { text: ` ${text}`, spans: [[start, start], ...spans] };
 }
 
-// Return the span of each byte of a stretch, for byte-level tokens, in which each character stands for one byte.
-/** @type {(stretch: Stretch) => [number, number][]} */
+// Return the span of each byte of an aligned text, for byte-level tokens, in which each character stands for one byte.
+/** @type {(alignedText: AlignedText) => [number, number][]} */
 function splitIntoBytes({ text, spans }) {
   const encoder = new TextEncoder();
   let position = 0;

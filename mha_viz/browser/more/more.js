@@ -133,8 +133,8 @@ const KEYS = [
 // Make the dialog with the keyboard shortcuts.
 /** @type {() => HTMLDialogElement} */
 function makeKeyList() {
-  const rows = KEYS.map(([key, does]) =>
-    make("div", {}, make("dt", {}, ...key.split(" ").map((name) => make("kbd", {}, name))), make("dd", {}, does)),
+  const rows = KEYS.map(([key, effect]) =>
+    make("div", {}, make("dt", {}, ...key.split(" ").map((name) => make("kbd", {}, name))), make("dd", {}, effect)),
   );
   const shortcuts = make("input", { type: "checkbox", checked: areShortcutsOn() });
   shortcuts.onchange = () => storeShortcuts(shortcuts.checked);
@@ -166,8 +166,8 @@ function makeKeyList() {
  */
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
-const NEAR_TOP = 60; // pixels
-const LONGEST_WAIT = 10_000; // milliseconds
+const TOP_DISTANCE = 60; // pixels
+const MAX_WAIT = 10_000; // milliseconds
 const FILES = { html: "save one interactive HTML file", figures: "save its figures" };
 
 // Return the complete address, which shows the same view even where other defaults apply.
@@ -216,8 +216,8 @@ function openFiles() {
 function scrollToBox(box) {
   const sizes = new ResizeObserver(() => {
     box.scrollIntoView({ block: "start" });
-    if (box.getBoundingClientRect().top < NEAR_TOP) sizes.disconnect();
+    if (box.getBoundingClientRect().top < TOP_DISTANCE) sizes.disconnect();
   });
   sizes.observe(box);
-  setTimeout(() => sizes.disconnect(), LONGEST_WAIT);
+  setTimeout(() => sizes.disconnect(), MAX_WAIT);
 }

@@ -50,9 +50,9 @@ const LABEL_CHOICES = [
 export function arrangeMaps(maps, room) {
   const counts = maps.rows ? [maps.count / maps.rows] : listColumnCounts(maps.count);
   const candidates = counts.flatMap((columns) => listCandidates(columns, maps, room));
-  const fitting = candidates.filter(({ cell, minCell }) => cell >= minCell).sort((a, b) => b.score - a.score);
-  const labelled = fitting.find(({ hasRows }) => hasRows !== false) ?? fitting[0];
-  const arrangement = (maps.isBare ? null : labelled) ?? fillRows(candidates, maps);
+  const fittingCandidates = candidates.filter(({ cell, minCell }) => cell >= minCell).sort((a, b) => b.score - a.score);
+  const bestCandidate = fittingCandidates.find(({ hasRows }) => hasRows !== false) ?? fittingCandidates[0];
+  const arrangement = (maps.isBare ? null : bestCandidate) ?? fillRows(candidates, maps);
   return arrangement.isAside ? arrangement : { ...arrangement, gap: computeGap(arrangement, maps, room) };
 }
 
@@ -93,14 +93,19 @@ function makeCandidate(layout, { count, words }, { width, height, sentenceHeight
 // Arrange maps in a window that is too low for all: fill each row with maps of a readable size.
 /** @type {(candidates: Candidate[], maps: Maps) => Candidate} */
 function fillRows(candidates, { count, words, isBare }) {
-  const stacked = candidates.filter(({ isAside }) => !isAside);
-  const fit = stacked.filter(
+  const candidatesBelow = candidates.filter(({ isAside }) => !isAside);
+  const wideCandidates = candidatesBelow.filter(
     ({ cellWidth, minCell, hasRows }) => cellWidth >= minCell && (hasRows === false) === (isBare || count > MAX_EQUAL),
   );
-  const widest = fit.find(({ columns }) => columns === fit.at(-1)?.columns) ?? stacked[stacked.length - 1];
+  const chosenCandidate =
+    wideCandidates.find(({ columns }) => columns === wideCandidates.at(-1)?.columns) ??
+    candidatesBelow[candidatesBelow.length - 1];
   return {
-    ...widest,
-    cell: Math.max(2, Math.floor(Math.min(widest.cellWidth, Math.max(widest.cellHeight, SCROLLING_WIDTH / words)))),
+    ...chosenCandidate,
+    cell: Math.max(
+      2,
+      Math.floor(Math.min(chosenCandidate.cellWidth, Math.max(chosenCandidate.cellHeight, SCROLLING_WIDTH / words))),
+    ),
   };
 }
 

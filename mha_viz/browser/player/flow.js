@@ -3,28 +3,31 @@ import { makeSvg } from "../dom.js";
 import { formatDecimal, formatSmall } from "../numerals.js";
 /** @import { Flow, PlayerData, PlayerHead } from "./player.js" */
 
-/** @typedef {{ root: SVGElement, draw: (at: number) => void }} FlowView */
+/** @typedef {{ root: SVGElement, draw: (step: number) => void }} FlowView */
 
 const [WIDTH, TOP] = [760, 58];
 
 /** @type {(data: PlayerData, flow: Flow) => FlowView} */
 export function makeFlow(data, flow) {
-  const row = data.heads.length <= 8 ? 34 : 20;
-  const height = TOP + row * data.heads.length;
+  const rowHeight = data.heads.length <= 8 ? 34 : 20;
+  const height = TOP + rowHeight * data.heads.length;
   const root = makeSvg("svg", { class: "flow", viewBox: `0 0 ${WIDTH} ${height + 8}`, role: "img" });
-  root.append(...makeFixedParts(height), ...data.heads.flatMap((head, h) => makeSlices(head, TOP + h * row, row)));
-  const rows = data.heads.map((head, h) => makeRow(head, TOP + h * row, row));
+  root.append(
+    ...makeFixedParts(height),
+    ...data.heads.flatMap((head, h) => makeSlices(head, TOP + h * rowHeight, rowHeight)),
+  );
+  const rows = data.heads.map((head, h) => makeRow(head, TOP + h * rowHeight, rowHeight));
   root.append(...rows.flatMap(({ arrow, norm, cosine }) => [arrow, norm, cosine]));
   const largest = Math.max(...flow.norms.flat());
-  /** @type {(at: number) => void} */
-  const draw = (at) => {
+  /** @type {(step: number) => void} */
+  const draw = (step) => {
     rows.forEach(({ arrow, norm, cosine }, h) => {
-      const [size, likeness] = [flow.norms[at][h], flow.cosines[at][h]];
-      arrow.setAttribute("stroke-width", String(computeThickness(size, largest, row)));
-      norm.textContent = formatSignificant(size);
-      cosine.textContent = formatDecimal(likeness, 2);
+      const [gradientNorm, gradientCosine] = [flow.norms[step][h], flow.cosines[step][h]];
+      arrow.setAttribute("stroke-width", String(computeThickness(gradientNorm, largest, rowHeight)));
+      norm.textContent = formatSignificant(gradientNorm);
+      cosine.textContent = formatDecimal(gradientCosine, 2);
     });
-    root.setAttribute("aria-label", describeFlow(data, flow, at));
+    root.setAttribute("aria-label", describeFlow(data, flow, step));
   };
   return { root, draw };
 }
@@ -36,13 +39,13 @@ export const formatSignificant = (value) =>
   value < 0.001 ? formatSmall(value) : value < 10 ? value.toPrecision(2) : formatDecimal(value, 0);
 
 // Return the thickness of an arrow, in proportion to the square root of the norm, so that small ones are visible.
-/** @type {(norm: number, largest: number, row: number) => number} */
-export const computeThickness = (norm, largest, row) =>
-  largest ? 0.75 + (row - 14) * Math.sqrt(norm / largest) : 0.75;
+/** @type {(norm: number, largest: number, rowHeight: number) => number} */
+export const computeThickness = (norm, largest, rowHeight) =>
+  largest ? 0.75 + (rowHeight - 14) * Math.sqrt(norm / largest) : 0.75;
 
-/** @type {(data: PlayerData, flow: Flow, at: number) => string} */
-function describeFlow(data, flow, at) {
-  const norms = data.heads.map(({ name }, h) => `${name} ${formatSignificant(flow.norms[at][h])}`);
+/** @type {(data: PlayerData, flow: Flow, step: number) => string} */
+function describeFlow(data, flow, step) {
+  const norms = data.heads.map(({ name }, h) => `${name} ${formatSignificant(flow.norms[step][h])}`);
   return `Gradient of the loss on its way back through W_O to each head. Norms: ${norms.join(", ")}`;
 }
 
@@ -68,23 +71,23 @@ function makeFixedParts(height) {
 }
 
 // Set the indices of W_Q, W_K, W_V and W_O as subscripts.
-/** @type {(place: Record<string, string | number>, text: string) => SVGElement} */
-function makeFormula(place, text) {
+/** @type {(attributes: Record<string, string | number>, text: string) => SVGElement} */
+function makeFormula(attributes, text) {
   const [first, ...parts] = text.split(/_([QKVO])/);
-  return makeSvg("text", place, first, ...parts.map((part, i) => (i % 2 ? makeBaseline(part) : makeIndex(part))));
+  return makeSvg("text", attributes, first, ...parts.map((part, i) => (i % 2 ? makeBaseline(part) : makeIndex(part))));
 }
 
 /** @type {(index: string) => SVGElement} */
 const makeIndex = (index) => makeSvg("tspan", { dy: 4, "font-size": "75%" }, index);
 
-/** @type {(rest: string) => SVGElement} */
-const makeBaseline = (rest) => makeSvg("tspan", { dy: -4 }, rest);
+/** @type {(text: string) => SVGElement} */
+const makeBaseline = (text) => makeSvg("tspan", { dy: -4 }, text);
 
-/** @type {(head: PlayerHead, y: number, row: number) => SVGElement[]} */
-function makeSlices(head, y, row) {
+/** @type {(head: PlayerHead, y: number, rowHeight: number) => SVGElement[]} */
+function makeSlices(head, y, rowHeight) {
   /** @type {(x: number, width: number) => SVGElement} */
-  const slice = (x, width) => makeSvg("rect", { x, y: y + 2, width, height: row - 4, fill: head.colour, rx: 2 });
-  const middle = y + row / 2;
+  const slice = (x, width) => makeSvg("rect", { x, y: y + 2, width, height: rowHeight - 4, fill: head.colour, rx: 2 });
+  const middle = y + rowHeight / 2;
   return [
     makeSvg("path", { d: `M 90 ${middle} H 208`, class: "back" }),
     slice(214, 62),
@@ -93,9 +96,9 @@ function makeSlices(head, y, row) {
   ];
 }
 
-/** @type {(head: PlayerHead, y: number, row: number) => { arrow: SVGElement, norm: SVGElement, cosine: SVGElement }} */
-function makeRow(head, y, row) {
-  const middle = y + row / 2;
+/** @type {(head: PlayerHead, y: number, rowHeight: number) => Record<"arrow" | "norm" | "cosine", SVGElement>} */
+function makeRow(head, y, rowHeight) {
+  const middle = y + rowHeight / 2;
   /** @type {(x: number) => SVGElement} */
   const text = (x) => makeSvg("text", { x, y: middle + 5, class: "number" });
   const arrow = makeSvg("path", { d: `M 364 ${middle} H 590`, stroke: head.colour, class: "arrow" });

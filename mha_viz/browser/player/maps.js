@@ -21,18 +21,18 @@ import { makeSentence } from "./sentence.js";
 
 /**
  * @typedef {{ root: HTMLElement, sentence: HTMLElement, draw: (moment: number, colours: Palettes) => void,
- *   say: (at: number) => void, reveal: () => void }} MapsView
+ *   showNotes: (step: number) => void, reveal: () => void }} MapsView
  */
 
-const SIGN = 0.34; // half the side of a square, or the radius of a circle, as a share of a cell
-const NARROW = 600; // width of a narrow page, pixels
+const SIGN_RADIUS = 0.34; // half the side of a square, or the radius of a circle, as a share of a cell
+const NARROW_WIDTH = 600; // pixels; pages below this width are narrow
 const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
 const CAPTION = { name: 26, strip: 40 }; // height of the captions above each map, pixels
 const TITLE = { width: 104, height: 24 }; // beside a row of maps or, on narrow pages, above it; see player.css
 // Small maps, in pixels: beside the large ones or, on a narrow page, below them.
-const SMALL = { width: 208, columns: 2, gap: 12, caption: 24 };
+const SMALL_MAPS = { width: 208, columns: 2, gap: 12, caption: 24 };
 const GAP_BELOW = 10; // between the maps and the elements below them, pixels
-const BAR = 90; // height of the button and its surroundings, pixels
+const BAR_HEIGHT = 90; // of the bar with the button, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
 export function makeMaps(data, say) {
@@ -42,7 +42,7 @@ export function makeMaps(data, say) {
   const strips = data.strip ? addStrips(data.strip, maps) : null;
   const notes = data.rows.map(() => make("output"));
   const root = make("div", { class: "maps" }, ...arrangeInRows(data, maps, notes));
-  const prepareSheet = makeSheet(data, root);
+  const prepareLayout = makeLayoutFunction(data, root);
   const sentence = makeSentence(data, () => current.redraw());
   /** @type {{ weights: Uint8ClampedArray, redraw: () => void }} */
   const current = { weights: new Uint8ClampedArray(0), redraw: () => {} };
@@ -54,25 +54,25 @@ export function makeMaps(data, say) {
   const draw = (moment, colours) => {
     current.redraw = () => draw(moment, colours);
     if (!root.isConnected) return;
-    const { units, look, setRoom } = prepareSheet();
+    const { units, look, setSize } = prepareLayout();
     current.weights = blendFrames(cells, maps.length * n * n, moment);
     const focus = sentence.row() < 0 ? null : { row: sentence.row(), col: null };
-    const shadesOf = (/** @type {number} */ h) => current.weights.subarray(h * n * n, (h + 1) * n * n);
+    const getShades = (/** @type {number} */ h) => current.weights.subarray(h * n * n, (h + 1) * n * n);
     maps.forEach((map, h) => {
       map.root.classList.toggle("off", Boolean(data.off?.[Math.round(moment)]?.[h]));
-      setRoom(h);
-      map.layout = drawMap(map, shadesOf(h), { rows: units, cols: units, focus }, look, colours.ramp);
+      setSize(h);
+      map.layout = drawMap(map, getShades(h), { rows: units, cols: units, focus }, look, colours.ramp);
     });
     strips?.(moment, colours.signed);
   };
-  const sizes = new ResizeObserver(() => (root.isConnected ? current.redraw() : sizes.disconnect()));
-  sizes.observe(root);
+  const resizeObserver = new ResizeObserver(() => (root.isConnected ? current.redraw() : resizeObserver.disconnect()));
+  resizeObserver.observe(root);
   const page = document.querySelector("[data-testid=stMainBlockContainer]"); // content above the maps can move them
-  if (page) sizes.observe(page);
+  if (page) resizeObserver.observe(page);
   document.fonts.ready.then(() => current.redraw());
-  /** @type {(at: number) => void} */
-  const showNotes = (at) => notes.forEach((note, i) => (note.textContent = data.rows[i].notes[at]));
-  return { root, sentence: sentence.root, draw, say: showNotes, reveal: () => revealMaps(root) };
+  /** @type {(step: number) => void} */
+  const showNotes = (step) => notes.forEach((note, i) => (note.textContent = data.rows[i].notes[step]));
+  return { root, sentence: sentence.root, draw, showNotes, reveal: () => revealMaps(root) };
 }
 
 // Arrange the maps. If they belong to several runs, each row has a title; if some are large, the large ones come first.
@@ -117,30 +117,31 @@ function listenToMaps(root, maps, { words, heads, rows }, current, report) {
 /** @type {(root: HTMLElement) => void} */
 function revealMaps(root) {
   const { top, height } = /** @type {HTMLElement} */ (root.firstChild).getBoundingClientRect();
-  if (top + height / 2 < window.innerHeight - BAR) return;
+  if (top + height / 2 < window.innerHeight - BAR_HEIGHT) return;
   root.scrollIntoView({ block: "start", behavior: prefersReducedMotion() ? "instant" : "smooth" });
 }
 
-// Return a function that prepares the words of the maps and their layout; `setRoom` sets the room of one map.
+// Return a function that prepares the units, fonts and layout of the maps; `setSize` sets the size of one map.
 /**
- * @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look, setRoom: (head: number) => void }}
+ * @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look, setSize: (head: number) => void }}
  */
-function makeSheet(data, root) {
+function makeLayoutFunction(data, root) {
   const { words, ramp, signed } = data;
   const theme = { ramp, signed, heads: [], dashes: [] };
   const look = /** @type {Look} */ ({ height: Infinity, maxCell: Infinity });
-  const cached = { room: "", arrangement: /** @type {Arrangement} */ ({}) };
+  const cached = { key: "", arrangement: /** @type {Arrangement} */ ({}) };
   return () => {
-    const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
+    // New objects, so that their texts are measured again.
+    const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 }));
     readLook(look, root, { light: theme, dark: theme }, root);
     const label = measureHeatmapLabel(units, units, look);
     const stage = /** @type {HTMLElement} */ (root.parentElement);
     const top = stage.getBoundingClientRect().top + measureScroll(findHost(stage));
-    const room = [label, stage.clientWidth, window.innerHeight, Math.round(top), measureBelow(stage)].join();
-    if (room !== cached.room) Object.assign(cached, { room, arrangement: layOutMaps(data, root, label, top) });
+    const key = [label, stage.clientWidth, window.innerHeight, Math.round(top), measureBelow(stage)].join();
+    if (key !== cached.key) Object.assign(cached, { key, arrangement: layOutMaps(data, root, label, top) });
     const { columns, cell, hasRows, hasColumns } = cached.arrangement;
     /** @type {(head: number) => void} */
-    const setRoom = (head) => {
+    const setSize = (head) => {
       const h = data.large.length ? data.large.indexOf(head) : head;
       if (h < 0)
         return void Object.assign(look, {
@@ -152,7 +153,7 @@ function makeSheet(data, root) {
       look.labelHeight = hasColumns || (hasColumns === null && h < columns) ? label : 0;
       look.width = look.labelWidth + cell * words.length + EDGE;
     };
-    return { units, look, setRoom };
+    return { units, look, setSize };
   };
 }
 
@@ -171,14 +172,14 @@ function layOutMaps(data, root, label, top) {
   stage.classList.remove("aside");
   const width = stage.clientWidth;
   const zoom = stage.getBoundingClientRect().width / width || 1; // class mode enlarges everything
-  const pageKind = width < NARROW ? "narrow" : "wide";
+  const pageKind = width < NARROW_WIDTH ? "narrow" : "wide";
   const sentence = stage.querySelector(pageKind === "narrow" ? ".sentence" : ".top");
   const { heads, words, rows, large, beside } = data;
   const count = large.length || heads.length;
   const smallCount = heads.length - count;
   const titles = { width: rows.length ? TITLE.width + GAP.wide : 0, height: rows.length * (TITLE.height + GAP.narrow) };
   const room = {
-    width: pageKind === "narrow" ? width : width - titles.width - (smallCount ? SMALL.width + GAP.wide : 0),
+    width: pageKind === "narrow" ? width : width - titles.width - (smallCount ? SMALL_MAPS.width + GAP.wide : 0),
     height:
       (window.innerHeight - top) / zoom - measureBelow(stage) - GAP_BELOW - (pageKind === "narrow" ? titles.height : 0),
     sentenceHeight: sentence?.clientHeight ?? 0,
@@ -187,19 +188,22 @@ function layOutMaps(data, root, label, top) {
     gap: GAP[pageKind],
   };
   if (smallCount && pageKind === "narrow")
-    room.height -= SMALL.caption + (width - smallCount * GAP.narrow) / smallCount + GAP.narrow;
+    room.height -= SMALL_MAPS.caption + (width - smallCount * GAP.narrow) / smallCount + GAP.narrow;
   const arrangement = arrangeMaps({ count, rows: rows.length, words: words.length, isBare: Boolean(beside) }, room);
   const { columns, cell, hasRows, isAside, gap } = arrangement;
   const [mapWidth, namedWidth] = [cell * data.words.length, label + cell * data.words.length];
   const otherWidth = hasRows ? namedWidth : mapWidth;
   const titleColumn = rows.length && pageKind === "wide" ? `${TITLE.width}px ` : "";
-  const smallColumn = smallCount && pageKind === "wide" ? ` ${SMALL.width}px` : "";
+  const smallColumn = smallCount && pageKind === "wide" ? ` ${SMALL_MAPS.width}px` : "";
   const columnsOfMaps = `${hasRows === false ? mapWidth : namedWidth}px repeat(${columns - 1}, ${otherWidth}px)`;
   root.style.gridTemplateColumns = `${titleColumn}${columnsOfMaps}${smallColumn}`;
   root.style.columnGap = `${gap}px`;
-  const smallRows = Math.ceil(smallCount / SMALL.columns);
-  const height = (room.height - (isAside ? 0 : room.sentenceHeight)) / smallRows - SMALL.caption - SMALL.gap;
-  root.style.setProperty("--small", `${Math.min(SMALL.width / SMALL.columns - SMALL.gap / 2, height)}px`);
+  const smallRows = Math.ceil(smallCount / SMALL_MAPS.columns);
+  const height = (room.height - (isAside ? 0 : room.sentenceHeight)) / smallRows - SMALL_MAPS.caption - SMALL_MAPS.gap;
+  root.style.setProperty(
+    "--small",
+    `${Math.min(SMALL_MAPS.width / SMALL_MAPS.columns - SMALL_MAPS.gap / 2, height)}px`,
+  );
   stage.classList.toggle("aside", isAside);
   return arrangement;
 }
@@ -265,7 +269,7 @@ function addStrips({ name, size, cells }, maps) {
 
 // Explain the strips and their colours: a quarter of the largest number has half the colour.
 /** @type {(strip: PlayerStrip, colours: Uint32Array) => HTMLElement} */
-export function makeStripKey({ name, largest }, colours) {
+export function makeStripLegend({ name, largest }, colours) {
   const swatches = [1, 128, 255].map((level) => {
     const swatch = make("i", { "aria-hidden": "true" });
     swatch.style.background = formatColour(colours[level]);
@@ -291,16 +295,17 @@ function drawSigns(marks, n) {
 /** @type {(relation: number, x: number, y: number, colour: string) => SVGElement} */
 function drawSign(relation, x, y, colour) {
   const line = { fill: "none", stroke: colour, "stroke-width": 0.13 };
-  if (relation === 0) return makeSvg("circle", { cx: x, cy: y, r: SIGN, ...line });
+  if (relation === 0) return makeSvg("circle", { cx: x, cy: y, r: SIGN_RADIUS, ...line });
   /** @type {Record<string, string>} */
   const rotation = relation === 2 ? { transform: `rotate(45 ${x} ${y}) ` } : {};
-  const [side, half] = relation === 2 ? [SIGN * 1.5, SIGN * 0.75] : [SIGN * 2.4, SIGN * 1.2];
+  const [side, half] =
+    relation === 2 ? [SIGN_RADIUS * 1.5, SIGN_RADIUS * 0.75] : [SIGN_RADIUS * 2.4, SIGN_RADIUS * 1.2];
   return makeSvg("rect", { x: x - half, y: y - half, width: side, height: side, ...rotation, ...line });
 }
 
 // ---- Rows of maps -------------------------------------------------------------------------------------------
 
-export const DASHED = "6 4"; // pixels
+export const DASH_PATTERN = "6 4"; // pixels
 
 // Draw a sample of a curve beside its name.
 /** @type {(isDashed: boolean) => SVGElement} */
@@ -308,7 +313,7 @@ const drawLineSample = (isDashed) =>
   makeSvg(
     "svg",
     { class: "sample", viewBox: "0 0 26 4", "aria-hidden": "true" },
-    makeSvg("path", { d: "M 0 2 H 26", "stroke-dasharray": isDashed ? DASHED : "none" }),
+    makeSvg("path", { d: "M 0 2 H 26", "stroke-dasharray": isDashed ? DASH_PATTERN : "none" }),
   );
 
 // ---- Element positions --------------------------------------------------------------------------------------

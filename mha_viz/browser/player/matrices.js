@@ -4,7 +4,7 @@ import { formatDecimal } from "../numerals.js";
 import { formatColour, chooseInk, computeShade } from "./frames.js";
 /** @import { Palettes, PlayerData, PlayerHead, PlayerMatrix } from "./player.js" */
 
-/** @typedef {{ root: HTMLElement, draw: (at: number, colours: Palettes) => void }} MatricesView */
+/** @typedef {{ root: HTMLElement, draw: (step: number, colours: Palettes) => void }} MatricesView */
 
 const MAX_NUMBERED = 8; // up to this many heads, cells have room for a number
 
@@ -12,7 +12,7 @@ const MAX_NUMBERED = 8; // up to this many heads, cells have room for a number
 export function makeMatrices(data, say) {
   const views = data.matrices.map((matrix) => makeMatrix(matrix, data.heads, say));
   const root = make("div", { class: "matrices" }, ...views.map((view) => view.root));
-  return { root, draw: (at, colours) => views.forEach((view) => view.draw(at, colours)) };
+  return { root, draw: (step, colours) => views.forEach((view) => view.draw(step, colours)) };
 }
 
 /** @type {(matrix: PlayerMatrix, heads: PlayerHead[], say: (text: string) => void) => MatricesView} */
@@ -36,11 +36,11 @@ function makeMatrix(matrix, heads, say) {
     say(`${a} and ${b}: ${formatDecimal(matrix.values[current.step][i], 3)}`);
   });
   square.addEventListener("pointerleave", () => say(""));
-  /** @type {(at: number, colours: Palettes) => void} */
-  const draw = (at, colours) => {
-    current.step = at;
+  /** @type {(step: number, colours: Palettes) => void} */
+  const draw = (step, colours) => {
+    current.step = step;
     const shades = colours[matrix.colours];
-    cells.forEach((cell, i) => paintCell(cell, matrix.values[at][i], matrix, shades, hasNumbers));
+    cells.forEach((cell, i) => paintCell(cell, matrix.values[step][i], matrix, shades, hasNumbers));
     square.setAttribute(
       "aria-label",
       `${matrix.title}: ${matrix.legend.map(([v, words]) => `${v} ${words}`).join(", ")}`,
@@ -51,18 +51,18 @@ function makeMatrix(matrix, heads, say) {
 }
 
 /**
- * @type {(cell: HTMLElement, value: number, range: PlayerMatrix, shades: Uint32Array, numbered: boolean) => void}
+ * @type {(cell: HTMLElement, value: number, matrix: PlayerMatrix, shades: Uint32Array, hasNumber: boolean) => void}
  */
-function paintCell(cell, value, range, shades, numbered) {
-  const colour = shades[computeShade(value, range.low, range.high)];
+function paintCell(cell, value, matrix, shades, hasNumber) {
+  const colour = shades[computeShade(value, matrix.low, matrix.high)];
   cell.style.background = formatColour(colour);
   cell.style.color = chooseInk(colour);
-  cell.textContent = numbered ? formatDecimal(value, 2) : "";
+  cell.textContent = hasNumber ? formatDecimal(value, 2) : "";
 }
 
-/** @type {(value: number, words: string, range: PlayerMatrix, shades: Uint32Array) => HTMLElement} */
-function makeLegendEntry(value, words, range, shades) {
+/** @type {(value: number, words: string, matrix: PlayerMatrix, shades: Uint32Array) => HTMLElement} */
+function makeLegendEntry(value, words, matrix, shades) {
   const swatch = make("i", { "aria-hidden": "true" });
-  swatch.style.background = formatColour(shades[computeShade(value, range.low, range.high)]);
+  swatch.style.background = formatColour(shades[computeShade(value, matrix.low, matrix.high)]);
   return make("span", {}, swatch, `${String(value).replace("-", "−")} = ${words}`);
 }

@@ -5,7 +5,7 @@ import { makePalette } from "../ink.js";
 import { mountComponent, queueMessages } from "../mount.js";
 import { makeFlow } from "./flow.js";
 import { decodeBytes, computeMoment, computeDurations, chooseStart } from "./frames.js";
-import { DASHED, findHost, setSubscripts, makeMaps, measureScroll, makeStripKey } from "./maps.js";
+import { DASH_PATTERN, findHost, setSubscripts, makeMaps, measureScroll, makeStripLegend } from "./maps.js";
 import { makeMatrices } from "./matrices.js";
 /** @import { Parts } from "../dom.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
@@ -76,14 +76,14 @@ import { makeMatrices } from "./matrices.js";
  * @property {number} [play]
  * @property {boolean} [beside]
  * @property {boolean} [follows]
- * @property {number} at
+ * @property {number} at the index of the step in the address
  * @property {string[]} words
  * @property {string} asked
  * @property {string} note
  * @property {PlayerHead[]} heads
  * @property {PlayerRow[]} rows
  * @property {number[]} large
- * @property {string} maps
+ * @property {string} maps the weights of all heads at all steps, as bytes in base64
  * @property {PlayerStrip | null} strip
  * @property {PlayerMark[]} marks
  * @property {{ flow: string, matrices: string }} titles
@@ -95,21 +95,21 @@ import { makeMatrices } from "./matrices.js";
 
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
-const MOVED = "mha-player-moved"; // event: one of several runs side by side has moved to another moment
+const MOVE_EVENT = "mha-player-moved"; // one of several runs side by side has moved to another moment
 const SIGNS = "○□◇"; // for the first, second and third relation, as in lab/jobs.py
 const REDUCED_MOTION_FACTOR = 1.6; // slows down playback in steps, without interpolation
 
 /**
- * Another moment of a training run: the drawing that moved, and its steps.
+ * A move to another moment of a training run: the drawing that moved, its steps, and the moment.
  *
- * @typedef {{ by: Player, steps: string, moment: number }} Moved
+ * @typedef {{ player: Player, steps: string, moment: number }} Move
  */
 
 class Player {
   #data = /** @type {PlayerData | null} */ (null);
   #moment = 0; // in recorded steps
   #animation = /** @type {number | null} */ (null);
-  #unansweredSteps = /** @type {Set<number>} */ (new Set()); // the steps that were sent to the server and not answered
+  #unansweredSteps = /** @type {Set<number>} */ (new Set()); // steps sent to the server
   #hasEnded = false;
   #parts = /** @type {Parts} */ ({});
   #root;
@@ -120,13 +120,13 @@ class Player {
     this.#root = root;
     this.#send = send;
     window.addEventListener("popstate", this.#onHistory);
-    window.addEventListener(MOVED, this.#onMoved);
+    window.addEventListener(MOVE_EVENT, this.#onMoved);
   }
 
   stop() {
     this.#pause();
     window.removeEventListener("popstate", this.#onHistory);
-    window.removeEventListener(MOVED, this.#onMoved);
+    window.removeEventListener(MOVE_EVENT, this.#onMoved);
   }
 
   // Handle Back before the server has answered a step: the answer may never come, so the previous answer remains valid.
@@ -137,8 +137,8 @@ class Player {
   };
 
   #onMoved = (/** @type {Event} */ event) => {
-    const { by, steps, moment } = /** @type {CustomEvent<Moved>} */ (event).detail;
-    if (by !== this && steps === this.#data?.steps.join()) this.#moveTo(moment);
+    const { player, steps, moment } = /** @type {CustomEvent<Move>} */ (event).detail;
+    if (player !== this && steps === this.#data?.steps.join()) this.#moveTo(moment);
   };
 
   /** @type {(data: PlayerData) => void} */
@@ -155,7 +155,7 @@ class Player {
       this.#moment = data.at; // set by Back or by a link
       this.#hasEnded = false;
     }
-    this.#parts.room.textContent = data.verdict ?? ""; // reserve its room, so that nothing moves when it appears
+    this.#parts.verdictRoom.textContent = data.verdict ?? ""; // so that nothing moves when it appears
     this.#parts.next.hidden = !data.next;
     this.#parts.title.replaceChildren(": ", ...setSubscripts(data.next ?? ""));
     // Play when an answer arrives after the first drawing, but not when the drawing is recreated.
@@ -166,7 +166,7 @@ class Player {
   /** @type {(data: PlayerData, isFirst: boolean) => void} */
   #build(data, isFirst) {
     const verdict = make("p", { class: "verdict", "aria-live": "polite" });
-    const room = make("p", { class: "verdict-room", "aria-hidden": "true" });
+    const verdictRoom = make("p", { class: "verdict-room", "aria-hidden": "true" });
     const readout = make("p", { class: "pointed", "aria-hidden": "true" });
     /** @type {(text: string) => string} */
     const say = (text) => (readout.textContent = text);
@@ -183,9 +183,14 @@ class Player {
     const title = make("span");
     const onclick = () => this.#send("next", true);
     const nextButton = make("button", { type: "button", class: "next", onclick }, "Next", title, " →");
-    const words = make("div", { class: "said" }, make("div", { class: "words" }, room, verdict, readout), nextButton);
-    const legend = make("div", { class: "legend" }, data.asked, ...makeKey(data.marks, notes), data.note);
-    if (data.strip) legend.append(makeStripKey(data.strip, colours.signed));
+    const words = make(
+      "div",
+      { class: "said" },
+      make("div", { class: "words" }, verdictRoom, verdict, readout),
+      nextButton,
+    );
+    const legend = make("div", { class: "legend" }, data.asked, ...makeLegend(data.marks, notes), data.note);
+    if (data.strip) legend.append(makeStripLegend(data.strip, colours.signed));
     if (isFirst) hideUntilSettled(bar.root);
     bar.root.append(words);
     this.#root.replaceChildren(
@@ -198,7 +203,7 @@ class Player {
     this.#parts = {
       ...bar,
       verdict,
-      room,
+      verdictRoom,
       next: nextButton,
       title,
       notes,
@@ -206,8 +211,8 @@ class Player {
       flow,
       matrices,
       colours,
-      drawn: -1,
-      text: "",
+      drawnStep: -1,
+      resultText: "",
     };
   }
 
@@ -248,22 +253,26 @@ class Player {
   #play({ maps, words, heads, off, steps: { length } }) {
     this.#parts.maps.reveal();
     const durations = computeDurations(decodeBytes(maps), heads.length * words.length ** 2, off);
-    const [from, begin, isCalm] = [
+    const [startMoment, begin, isMotionReduced] = [
       chooseStart(Math.round(this.#moment), length),
       performance.now(),
       prefersReducedMotion(),
     ];
     const frame = (/** @type {number} */ now) => {
       if (!this.#root.isConnected) return this.#pause();
-      const moment = computeMoment(from, (now - begin) / (isCalm ? REDUCED_MOTION_FACTOR : 1), durations);
-      this.#moment = isCalm ? Math.floor(moment) : moment;
+      const moment = computeMoment(
+        startMoment,
+        (now - begin) / (isMotionReduced ? REDUCED_MOTION_FACTOR : 1),
+        durations,
+      );
+      this.#moment = isMotionReduced ? Math.floor(moment) : moment;
       const hasEnded = moment >= length - 1;
       this.#animation = hasEnded ? null : requestAnimationFrame(frame);
       this.#move();
       if (hasEnded) this.#report();
     };
     this.#animation = requestAnimationFrame(frame);
-    this.#moment = from;
+    this.#moment = startMoment;
     this.#draw();
   }
 
@@ -282,8 +291,8 @@ class Player {
   // Draw another moment here and in the runs shown alongside.
   #move() {
     this.#draw();
-    const detail = { by: this, steps: this.#data?.steps.join(), moment: this.#moment };
-    window.dispatchEvent(new CustomEvent(MOVED, { detail }));
+    const detail = { player: this, steps: this.#data?.steps.join(), moment: this.#moment };
+    window.dispatchEvent(new CustomEvent(MOVE_EVENT, { detail }));
   }
 
   // Write the step in view to the address.
@@ -295,25 +304,25 @@ class Player {
   }
 
   #draw() {
-    const [data, moment, parts, playing] = [this.#data, this.#moment, this.#parts, this.#animation];
+    const [data, moment, parts, isPlaying] = [this.#data, this.#moment, this.#parts, this.#animation];
     if (!data) return;
     const step = Math.round(moment);
-    parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
+    parts.button.textContent = isPlaying ? "❚❚ Pause" : "▶ Play";
     parts.slider.value = String(step);
     parts.slider.setAttribute("aria-valuetext", data.labels[step]);
     parts.scrubber?.draw(moment);
     parts.maps.draw(moment, parts.colours);
     if (moment >= data.steps.length - 1) this.#hasEnded = true;
     showResult(parts, this.#hasEnded ? (data.verdict ?? "") : "", data.marks);
-    parts.next.classList.toggle("waiting", !parts.text);
-    if (step === parts.drawn) return;
-    parts.drawn = step;
+    parts.next.classList.toggle("waiting", !parts.resultText);
+    if (step === parts.drawnStep) return;
+    parts.drawnStep = step;
     parts.step.textContent = data.labels[step];
     data.marks.forEach((mark, i) => {
-      parts.notes[i].setAttribute("aria-live", playing ? "off" : "polite");
+      parts.notes[i].setAttribute("aria-live", isPlaying ? "off" : "polite");
       parts.notes[i].textContent = mark.notes[step] ?? "";
     });
-    parts.maps.say(step);
+    parts.maps.showNotes(step);
     parts.flow?.draw(step);
     parts.matrices?.draw(step, parts.colours);
   }
@@ -328,7 +337,7 @@ function makeWideBox(drawing, title) {
 }
 
 /** @type {(marks: PlayerMark[], notes: HTMLElement[]) => HTMLElement[]} */
-function makeKey(marks, notes) {
+function makeLegend(marks, notes) {
   return marks.map((mark, i) => {
     const sample = makeSign(mark, SIGNS[i]);
     sample.setAttribute("aria-hidden", "true");
@@ -341,8 +350,8 @@ function makeKey(marks, notes) {
 // maps.
 /** @type {(parts: Parts, text: string, marks: PlayerMark[]) => void} */
 function showResult(parts, text, marks) {
-  if (parts.text === text) return;
-  parts.text = text;
+  if (parts.resultText === text) return;
+  parts.resultText = text;
   const pieces = text.split(/([○□◇])/).flatMap((piece, i) => {
     const mark = i % 2 ? marks[SIGNS.indexOf(piece)] : undefined;
     return mark ? [makeSign(mark, piece)] : setSubscripts(piece);
@@ -370,14 +379,14 @@ export default function (component) {
 
 /** @type {(slider: HTMLInputElement, curves: PlayerCurves) => Scrubber} */
 function makeScrubber(slider, curves) {
-  const last = curves.lines[0].values.length - 1;
+  const lastStep = curves.lines[0].values.length - 1;
   const playedPart = makeSvg("rect", { y: 0, height: 1, width: 0, class: "seen" });
   const lines = curves.lines.map((line) =>
     makeSvg("polyline", { points: formatPoints(line.values), ...getLineStyle(line) }),
   );
   const chart = makeSvg(
     "svg",
-    { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    { viewBox: `0 0 ${lastStep} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
     playedPart,
     ...lines,
   );
@@ -392,7 +401,7 @@ function makeScrubber(slider, curves) {
   const draw = (moment) => {
     playedPart.setAttribute("width", String(moment));
     dots.forEach((dot, i) => {
-      dot.style.left = `${(100 * moment) / last}%`;
+      dot.style.left = `${(100 * moment) / lastStep}%`;
       dot.style.top = `${100 * (1 - interpolate(mainLines[i].values, moment))}%`;
     });
   };
@@ -416,7 +425,7 @@ const getLineStyle = ({ colour, faint, dashed }) => ({
   "vector-effect": "non-scaling-stroke",
   "stroke-width": faint ? "1" : "2.5",
   opacity: faint ? "0.45" : "1",
-  "stroke-dasharray": dashed ? DASHED : "none",
+  "stroke-dasharray": dashed ? DASH_PATTERN : "none",
 });
 
 // ---- Elements that must not move under the pointer while the page above them loads --------------------------

@@ -6,7 +6,7 @@ import { make, makeSvg } from "../dom.js";
 /** @typedef {{ root: HTMLElement, show: (row: number, col: number) => void, row: () => number }} SentenceView */
 
 const [MIN_HEIGHT, MAX_HEIGHT] = [6, 15]; // height of an arc over its words, pixels
-const SIGN = 3.5; // half the size of a sign at the end of an arc, pixels
+const SIGN_RADIUS = 3.5; // half the size of a sign at the end of an arc, pixels
 
 // Make the sentence; `onChange` is called when another word, or none, is hovered.
 /** @type {(data: PlayerData, onChange: () => void) => SentenceView} */
@@ -77,25 +77,25 @@ function measureLetter(root, word) {
   const range = document.createRange();
   range.setStart(/** @type {Node} */ (word.firstChild), 0);
   range.setEnd(/** @type {Node} */ (word.firstChild), 1);
-  const [box, outer] = [range.getBoundingClientRect(), root.getBoundingClientRect()];
-  const zoom = outer.width / root.offsetWidth || 1;
+  const [box, outerBox] = [range.getBoundingClientRect(), root.getBoundingClientRect()];
+  const zoom = outerBox.width / root.offsetWidth || 1;
   const size = { width: box.width / zoom, height: box.height / zoom };
-  return { left: (box.left - outer.left) / zoom, top: (box.top - outer.top) / zoom, ...size };
+  return { left: (box.left - outerBox.left) / zoom, top: (box.top - outerBox.top) / zoom, ...size };
 }
 
 /** @type {(begin: Box, end: Box) => string} */
 function makeArcPath(begin, end) {
   const [from, to] = [begin, end].map(({ left, width }) => left + width / 2);
   const [y, peak] = [begin.top, begin.top - 1.33 * Math.min(MAX_HEIGHT, MIN_HEIGHT + Math.abs(from - to) / 12)];
-  return `M ${from} ${y + 3} C ${from} ${peak} ${to} ${peak} ${to} ${y - SIGN}`;
+  return `M ${from} ${y + 3} C ${from} ${peak} ${to} ${peak} ${to} ${y - SIGN_RADIUS}`;
 }
 
 /** @type {(box: Box, relation: number, look: Record<string, string | number>) => SVGElement[]} */
 function drawSignOver({ left, top, width, height }, relation, look) {
-  const [x, side] = [left + width / 2, 2 * SIGN];
+  const [x, side] = [left + width / 2, 2 * SIGN_RADIUS];
   const sign =
     relation === 0
-      ? makeSvg("circle", { cx: x, cy: top, r: SIGN, ...look })
-      : makeSvg("rect", { x: x - SIGN, y: top - SIGN, width: side, height: side, ...look });
+      ? makeSvg("circle", { cx: x, cy: top, r: SIGN_RADIUS, ...look })
+      : makeSvg("rect", { x: x - SIGN_RADIUS, y: top - SIGN_RADIUS, width: side, height: side, ...look });
   return [sign, makeSvg("path", { d: `M ${left} ${top + height - 3} h ${width}`, ...look })];
 }

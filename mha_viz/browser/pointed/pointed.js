@@ -9,25 +9,25 @@ const WORDS = ".inside-pinned [data-token]";
 const REASONS = ":is(.inside-why, .inside-sides)[data-key]"; // a sentence and bars for each key in the chart
 const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 
-/** @typedef {(by: Element, tokens?: number[]) => void} Point reports the hovered element and its tokens, if any */
+/** @typedef {(element: Element, tokens?: number[]) => void} OnHover without tokens: no longer hovered */
 
-/** @type {WeakMap<Element, Point>} */
+/** @type {WeakMap<Element, OnHover>} */
 const callbacks = new WeakMap(); // by chart: the callback of the latest run
 let stop = () => {}; // removes the listeners of the latest run
-let pointer = /** @type {Element | null} */ (null); // the word or chart hovered last
+let hoveredElement = /** @type {Element | null} */ (null); // the word or chart hovered last
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
   stop();
-  /** @type {Point} */
-  const setPointed = (by, tokens) => {
-    if (!tokens && by !== pointer) return; // a chart may report late that the pointer left
-    pointer = by;
+  /** @type {OnHover} */
+  const onHover = (element, tokens) => {
+    if (!tokens && element !== hoveredElement) return; // a chart may report late that the pointer left
+    hoveredElement = element;
     markAll(new Set(tokens), data.tokens, data.colour);
   };
   let frame = 0;
   const listenToCharts = () =>
-    document.querySelectorAll(".js-plotly-plot").forEach((chart) => listenToChart(chart, setPointed));
+    document.querySelectorAll(".js-plotly-plot").forEach((chart) => listenToChart(chart, onHover));
   const listenSoon = () => {
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(listenToCharts);
@@ -38,12 +38,12 @@ export default function ({ data }) {
   /** @type {(event: Event) => void} */
   const onEnter = ({ target }) => {
     const word = target instanceof Element ? target.closest(WORDS) : null;
-    if (word) setPointed(word, [Number(word.getAttribute("data-token"))]);
+    if (word) onHover(word, [Number(word.getAttribute("data-token"))]);
   };
   /** @type {(event: Event) => void} */
   const onLeave = ({ target }) => {
     const word = target instanceof Element ? target.closest(WORDS) : null;
-    if (word) setPointed(word);
+    if (word) onHover(word);
   };
   document.addEventListener("pointerover", onEnter);
   document.addEventListener("pointerout", onLeave);
@@ -59,11 +59,11 @@ export default function ({ data }) {
   });
 }
 
-/** @type {(chart: any, point: Point) => void} */
-function listenToChart(chart, point) {
+/** @type {(chart: any, onHover: OnHover) => void} */
+function listenToChart(chart, onHover) {
   if (typeof chart.on !== "function") return; // not drawn yet
   const hasListeners = callbacks.has(chart);
-  callbacks.set(chart, point);
+  callbacks.set(chart, onHover);
   if (hasListeners) return;
   chart.on("plotly_hover", (/** @type {{ points: any[] }} */ { points }) =>
     callbacks.get(chart)?.(chart, findTokens(chart.layout.meta, points[0])),
@@ -75,46 +75,49 @@ function listenToChart(chart, point) {
 /** @type {(meta: { tokens: number[], axes: string[] } | undefined, point: any) => number[]} */
 export function findTokens(meta, point) {
   if (!meta?.tokens) return [];
-  const places = [
+  const positions = [
     [point.xaxis?._id, point.x],
     [point.yaxis?._id, point.y],
   ];
-  return places.filter(([name]) => meta.axes.includes(name)).map(([, at]) => meta.tokens[Math.round(at)]);
+  return positions
+    .filter(([name]) => meta.axes.includes(name))
+    .map(([, position]) => meta.tokens[Math.round(position)]);
 }
 
-/** @type {(pointed: Set<number>, listed: number[], colour: string) => void} */
-function markAll(pointed, listed, colour) {
-  for (const chart of document.querySelectorAll(".js-plotly-plot")) drawBands(chart, pointed, colour);
+/** @type {(hoveredTokens: Set<number>, rowTokens: number[], colour: string) => void} */
+function markAll(hoveredTokens, rowTokens, colour) {
+  for (const chart of document.querySelectorAll(".js-plotly-plot")) drawBands(chart, hoveredTokens, colour);
   for (const word of document.querySelectorAll(WORDS)) {
-    word.classList.toggle("pointed", pointed.has(Number(word.getAttribute("data-token"))));
+    word.classList.toggle("pointed", hoveredTokens.has(Number(word.getAttribute("data-token"))));
   }
-  showReason(/** @type {HTMLElement[]} */ ([...document.querySelectorAll(REASONS)]), pointed);
+  showReason(/** @type {HTMLElement[]} */ ([...document.querySelectorAll(REASONS)]), hoveredTokens);
   const rows = document.querySelectorAll(ROWS);
-  rows.forEach((row, i) => row.classList.toggle("pointed", i < listed.length && pointed.has(listed[i])));
+  rows.forEach((row, i) => row.classList.toggle("pointed", i < rowTokens.length && hoveredTokens.has(rowTokens[i])));
 }
 
 // Show why the query attends to the hovered key (the first one in a map) or, if there is none, the pinned key.
-/** @type {(reasons: HTMLElement[], pointed: Set<number>) => void} */
-export function showReason(reasons, pointed) {
-  const [key] = pointed;
+/** @type {(reasons: HTMLElement[], hoveredTokens: Set<number>) => void} */
+export function showReason(reasons, hoveredTokens) {
+  const [key] = hoveredTokens;
   const isDrawn = reasons.some((reason) => Number(reason.dataset.key) === key);
   for (const reason of reasons) {
     reason.hidden = isDrawn ? Number(reason.dataset.key) !== key : !("pinned" in reason.dataset);
   }
 }
 
-/** @type {(chart: any, pointed: Set<number>, colour: string) => void} */
-function drawBands(chart, pointed, colour) {
-  const sheet = chart.querySelector(".svg-container");
-  sheet?.querySelectorAll(".mha-band").forEach((/** @type {Element} */ drawn) => drawn.remove());
+/** @type {(chart: any, hoveredTokens: Set<number>, colour: string) => void} */
+function drawBands(chart, hoveredTokens, colour) {
+  const container = chart.querySelector(".svg-container");
+  container?.querySelectorAll(".mha-band").forEach((/** @type {Element} */ band) => band.remove());
   const { tokens = [], axes = [] } = chart.layout?.meta ?? {};
-  const places = tokens.flatMap((/** @type {number} */ token, /** @type {number} */ i) =>
-    pointed.has(token) ? [i] : [],
+  const positions = tokens.flatMap((/** @type {number} */ token, /** @type {number} */ i) =>
+    hoveredTokens.has(token) ? [i] : [],
   );
   for (const name of axes) {
     const area = getArea(chart, name);
     const { range } = getAxis(chart.layout, name);
-    if (area) for (const place of places) sheet?.append(makeBand(computeBand(area, name, range, place), colour));
+    if (area)
+      for (const position of positions) container?.append(makeBand(computeBand(area, name, range, position), colour));
   }
 }
 

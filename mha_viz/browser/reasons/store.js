@@ -10,21 +10,21 @@
 
 /** @typedef {(question: { key: string, head: string }) => void} Ask asks about a head of a reading */
 
-export const CHANGED = "mha-reasons"; // document event: an answer has arrived, or questions can now be asked
+export const CHANGE_EVENT = "mha-reasons"; // document event: an answer has arrived, or questions can now be asked
 const RETRY_AFTER = 4000; // milliseconds before an unanswered question is asked again: a click may have ended its run
 const TIMER_SLACK = 50; // milliseconds; timers may fire early
-const MAX_TRIES = 5; // maximum number of times in a row that the same question is asked
+const MAX_TRIES = 5; // of the same question in a row
 const MAX_ANSWERS = 100; // stored answers
 
 class ReasonStore {
   #ask = /** @type {Ask | null} */ (null); // null while nothing can be asked
   #answers = /** @type {Map<string, Reasons>} */ (new Map());
-  #lastQuestion = { name: "", at: 0, tries: 0 };
+  #lastQuestion = { name: "", askedAt: 0, tries: 0 };
 
   /** @type {(ask: Ask) => void} */
   open(ask) {
     this.#ask = ask;
-    document.dispatchEvent(new Event(CHANGED));
+    document.dispatchEvent(new Event(CHANGE_EVENT));
   }
 
   /** @type {(ask: Ask) => void} */
@@ -38,10 +38,10 @@ class ReasonStore {
     const name = `${key} ${head}`;
     const answer = this.#answers.get(name);
     if (answer) return answer;
-    const isAsked = this.#lastQuestion.name === name && now < this.#lastQuestion.at + RETRY_AFTER;
+    const isAsked = this.#lastQuestion.name === name && now < this.#lastQuestion.askedAt + RETRY_AFTER;
     if (this.#ask && !isAsked) {
       const tries = this.#lastQuestion.name === name ? this.#lastQuestion.tries + 1 : 1;
-      this.#lastQuestion = { name, at: now, tries };
+      this.#lastQuestion = { name, askedAt: now, tries };
       this.#ask({ key, head });
       if (tries < MAX_TRIES) setTimeout(() => this.#announceRetry(name), RETRY_AFTER + TIMER_SLACK);
     }
@@ -51,7 +51,7 @@ class ReasonStore {
   // If a question is still unanswered, dispatch the event so that it is asked again.
   /** @type {(name: string) => void} */
   #announceRetry(name) {
-    if (this.#lastQuestion.name === name && !this.#answers.has(name)) document.dispatchEvent(new Event(CHANGED));
+    if (this.#lastQuestion.name === name && !this.#answers.has(name)) document.dispatchEvent(new Event(CHANGE_EVENT));
   }
 
   /** @type {(key: string, head: string, reasons: Reasons) => void} */
@@ -61,7 +61,7 @@ class ReasonStore {
     this.#answers.set(name, reasons);
     const [oldest] = this.#answers.keys();
     if (this.#answers.size > MAX_ANSWERS) this.#answers.delete(oldest);
-    document.dispatchEvent(new Event(CHANGED));
+    document.dispatchEvent(new Event(CHANGE_EVENT));
   }
 }
 

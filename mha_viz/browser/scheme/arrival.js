@@ -2,10 +2,10 @@
 // once.
 
 const NAVIGATION = ".st-key-mast"; // including the search field
-const LEAVING = ".st-key-leaving a";
+const REQUESTED_LINK = ".st-key-leaving a";
 const ACTIONS = ["pointerdown", "keydown", "wheel"];
 const DRAWING_TIME = 8000; // milliseconds after a run in which changes still belong to its drawing
-const RUNNING = ".stApp[data-test-script-state=running]";
+const RUNNING_APP = ".stApp[data-test-script-state=running]";
 const LISTENER = { capture: true, passive: true }; // so that no other listener stops the event first
 
 // Keep an element in view while the rest of the page is being drawn, until the user acts or goes back.
@@ -26,7 +26,8 @@ export function repeatWhileDrawn(scroll) {
     stopListening();
   };
   const stopListening = callOnAction(stop);
-  const stopOnceDrawn = () => void (document.querySelector(RUNNING) ? setTimeout(stopOnceDrawn, DRAWING_TIME) : stop());
+  const stopOnceDrawn = () =>
+    void (document.querySelector(RUNNING_APP) ? setTimeout(stopOnceDrawn, DRAWING_TIME) : stop());
   setTimeout(stopOnceDrawn, DRAWING_TIME);
   sizes.observe(document.querySelector("[data-testid=stMainBlockContainer]") ?? document.body);
   scroll();
@@ -57,7 +58,7 @@ export class LinkFollower {
 
   // Call after a change of the page.
   follow() {
-    const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(LEAVING));
+    const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(REQUESTED_LINK));
     if (!link || this.#followed.has(link)) return this.#finish();
     this.#followed.add(link);
     this.#previousPath = location.pathname;

@@ -28,11 +28,11 @@ const findByName = (name) =>
 const getKey = (control) =>
   [...(control.closest(".stElementContainer")?.classList ?? [])].find((name) => name.startsWith("st-key-"));
 
-/** @typedef {{ element: Element, name: string, index: number, key: string | undefined }} Focused */
+/** @typedef {{ element: Element, name: string, index: number, key: string | undefined }} FocusedControl */
 
 export class Keyboard {
   // The last focused control, its name, its index among controls of that name, and its key.
-  #last = /** @type {Focused | null} */ (null);
+  #lastFocus = /** @type {FocusedControl | null} */ (null);
   #isPointer = false; // whether the last user action was a pointer action
 
   // Return a function that stops watching.
@@ -53,26 +53,29 @@ export class Keyboard {
   #remember({ target }) {
     const control = /** @type {HTMLElement} */ (target);
     if (control.matches("main")) control.toggleAttribute("data-clicked", this.#isPointer);
-    if (control.shadowRoot) this.#last = null; // our own component, which is not redrawn
+    if (control.shadowRoot) this.#lastFocus = null; // our own component, which is not redrawn
     if (!control.matches(CONTROLS)) return;
     const name = getName(control);
-    this.#last = { element: control, name, index: findByName(name).indexOf(control), key: getKey(control) };
+    this.#lastFocus = { element: control, name, index: findByName(name).indexOf(control), key: getKey(control) };
   }
 
   // Forget the control after a click or a Tab.
   /** @type {(event: Event) => void} */
   #forget(event) {
     this.#isPointer = !(event instanceof KeyboardEvent);
-    if (!(event instanceof KeyboardEvent) || event.key === "Tab") this.#last = null;
+    if (!(event instanceof KeyboardEvent) || event.key === "Tab") this.#lastFocus = null;
   }
 
   // After a change of the page, focus the replacement of a focused control that was removed.
   restore() {
-    const last = this.#last;
-    if (!last || last.element.isConnected || document.activeElement !== document.body || !document.hasFocus()) return;
-    const controls = findByName(last.name);
-    const controlByKey = last.key && document.querySelector(`.${last.key} :is(${CONTROLS})`);
-    /** @type {HTMLElement} */ (controls[last.index] ?? controls[0] ?? controlByKey)?.focus({ preventScroll: true });
+    const lastFocus = this.#lastFocus;
+    if (!lastFocus || lastFocus.element.isConnected || document.activeElement !== document.body || !document.hasFocus())
+      return;
+    const controls = findByName(lastFocus.name);
+    const controlByKey = lastFocus.key && document.querySelector(`.${lastFocus.key} :is(${CONTROLS})`);
+    /** @type {HTMLElement} */ (controls[lastFocus.index] ?? controls[0] ?? controlByKey)?.focus({
+      preventScroll: true,
+    });
   }
 }
 
@@ -97,8 +100,8 @@ const findLegend = () => document.querySelector(LEGEND);
 
 export class Legend {
   #isOpen = false;
-  #hasKeyboard = false;
-  #drawn = /** @type {HTMLDetailsElement | null} */ (null);
+  #hadFocus = false;
+  #drawnLegend = /** @type {HTMLDetailsElement | null} */ (null);
 
   // Return a function that stops watching.
   watch() {
@@ -108,7 +111,7 @@ export class Legend {
     };
     /** @type {(event: Event) => void} */
     const onFocus = ({ target }) => {
-      this.#hasKeyboard = !!findLegend()?.contains(/** @type {Node} */ (target));
+      this.#hadFocus = !!findLegend()?.contains(/** @type {Node} */ (target));
     };
     document.addEventListener("toggle", onToggle, true);
     document.addEventListener("focusin", onFocus);
@@ -123,11 +126,11 @@ export class Legend {
   // Call after a change of the page.
   restore() {
     const details = findLegend();
-    if (details === this.#drawn) return;
-    this.#drawn = details;
+    if (details === this.#drawnLegend) return;
+    this.#drawnLegend = details;
     if (!details) return; // it may be absent for a moment
     details.open = this.#isOpen;
-    if (this.#hasKeyboard && document.activeElement === document.body) focusLegend(details);
+    if (this.#hadFocus && document.activeElement === document.body) focusLegend(details);
   }
 }
 
@@ -140,7 +143,7 @@ function closeLegend({ key, target }) {
   focusLegend(details);
 }
 
-/** @type {(drawn: HTMLDetailsElement) => void} */
-function focusLegend(drawn) {
-  drawn.querySelector("summary")?.focus({ preventScroll: true });
+/** @type {(details: HTMLDetailsElement) => void} */
+function focusLegend(details) {
+  details.querySelector("summary")?.focus({ preventScroll: true });
 }

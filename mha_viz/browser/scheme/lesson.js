@@ -3,7 +3,7 @@
 /** @type {Record<string, string>} */
 const LABELS = { PageDown: "Next", ArrowRight: "Next", PageUp: "Back", ArrowLeft: "Back" };
 const CONTROLS = ".st-key-class_ways :is(a, button)";
-const USES_KEYS =
+const KEY_CONTROLS =
   "input, textarea, select, canvas, dialog, [contenteditable], [data-testid=stPopoverBody], " +
   "[role=application], [role=slider], [role=radiogroup], [role=toolbar], [role=grid], [role=listbox], [role=group]";
 
@@ -14,7 +14,7 @@ export function watchLesson() {
   const onKey = (event) => {
     const label = LABELS[event.key];
     if (!label || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-    if (/** @type {Element} */ (event.composedPath()[0]).closest?.(USES_KEYS)) return;
+    if (/** @type {Element} */ (event.composedPath()[0]).closest?.(KEY_CONTROLS)) return;
     const controls = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(CONTROLS))];
     const control = controls.find(({ textContent }) => textContent.includes(label));
     if (!control) return;

@@ -8,9 +8,9 @@ const LINKS = `.mha-rows a, .mha-map a, ${CHAPTER_LINK}`;
 /** @type {() => null} */
 const returnNull = () => null;
 const SQUARE = ".mha-map td a";
-const ALL_NUMBERS = "[data-testid=stDataFrame]"; // Streamlit's table; a click on a row opens a head on the server
+const HEAD_TABLE = "[data-testid=stDataFrame]"; // Streamlit's table; a click on a row opens a head on the server
 const CARD_TITLE = ".st-key-head_card :is(h2, h3)";
-const TO_STEP = "[class*='st-key-to_'] button"; // below a question of Why heads differ, far below the step
+const STEP_BUTTON = "[class*='st-key-to_'] button"; // below a question of Why heads differ, far below the step
 const STEP_TITLE = ".st-key-lab_question h2";
 const KIND_LINK = ".mha-map p a";
 
@@ -20,7 +20,7 @@ export class HeadLinks {
   #stopListening = () => {};
 
   // `openTarget` opens the card of a head or a chapter, or shows kinds of roles. Return a function that stops watching.
-  /** @type {(openTarget: (wanted: Record<string, string>) => void) => () => void} */
+  /** @type {(openTarget: (parameters: Record<string, string>) => void) => () => void} */
   watch(openTarget) {
     /** @type {(event: MouseEvent) => void} */
     const onClick = (event) => {
@@ -36,8 +36,8 @@ export class HeadLinks {
     /** @type {(event: Event) => void} */
     const onAction = ({ target }) => {
       if (!(target instanceof Element)) return;
-      if (target.closest(ALL_NUMBERS)) this.#expect(makeFinder(CARD_TITLE));
-      if (target.closest(TO_STEP)) this.#expect(makeFinder(STEP_TITLE));
+      if (target.closest(HEAD_TABLE)) this.#expect(makeFinder(CARD_TITLE));
+      if (target.closest(STEP_BUTTON)) this.#expect(makeFinder(STEP_TITLE));
     };
     document.addEventListener("click", onClick);
     document.addEventListener("keydown", moveFocus);
@@ -57,7 +57,7 @@ export class HeadLinks {
   }
 
   // After a change of the page, scroll to the requested element if it has appeared, and focus it.
-  arrive() {
+  focusTarget() {
     const target = this.#findTarget();
     if (!target) return;
     this.#findTarget = returnNull;
@@ -101,15 +101,15 @@ function makeFinder(selector) {
   };
 }
 
-/** @type {Record<string, (value: string, place: string) => () => HTMLElement | null>} */
+/** @type {Record<string, (value: string, anchor: string) => () => HTMLElement | null>} */
 const FINDERS = {
   kinds: () => returnNull,
   head: (head) => () => {
     const title = findElement(CARD_TITLE);
     return title?.textContent.startsWith(`${head} `) ? title : null;
   },
-  chapter: (chapter, place) => {
+  chapter: (chapter, anchor) => {
     const selector = chapter ? `.st-key-chapter_${chapter.replaceAll("/", "_")}` : ".stMain:has(.st-key-about_text)";
-    return () => document.querySelector(`${selector} ${place ? `[id="${CSS.escape(place)}"]` : "h2"}`);
+    return () => document.querySelector(`${selector} ${anchor ? `[id="${CSS.escape(anchor)}"]` : "h2"}`);
   },
 };

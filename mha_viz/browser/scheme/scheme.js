@@ -19,7 +19,7 @@ import { addChartOverlays } from "./squares.js";
 const DELAYS = [400, 1500, 4000]; // milliseconds between a change and the checks: a busy page takes on new colours late
 
 class Theme {
-  #reportsLeft = 1; // a limit, so that this ends
+  #reportsLeft = 1; // so that reports end even if the server never agrees
   #timers = /** @type {ReturnType<typeof setTimeout>[]} */ ([]);
   #report = () => {};
 
@@ -95,12 +95,12 @@ function speakFormulas(root) {
 // ---- The page -----------------------------------------------------------------------------------------------
 
 // These outlive the component, which Streamlit recreates on each page.
-const [arrival, keyboard, legend] = [new LinkFollower(), new Keyboard(), new Legend()];
+const [linkFollower, keyboard, legend] = [new LinkFollower(), new Keyboard(), new Legend()];
 const [links, theme] = [new HeadLinks(), new Theme()];
 
-/** @typedef {{ type: string, page: number }} SchemeData */
+/** @typedef {{ type: string, page: number }} PageData */
 
-class Scheme {
+class PageScripts {
   #page = 0; // the number of the open page
   #frame = 0;
   #changes = new MutationObserver(() => this.#updateSoon());
@@ -117,13 +117,13 @@ class Scheme {
     this.#stopFunctions = [
       keyboard.watch(),
       legend.watch(),
-      links.watch((wanted) => this.#open(wanted)),
+      links.watch((parameters) => this.#open(parameters)),
       theme.watch(),
       watchLesson(),
     ];
   }
 
-  /** @type {(data: SchemeData) => void} */
+  /** @type {(data: PageData) => void} */
   show({ page, type }) {
     this.#page = page;
     theme.show(this.#root, type, this.#send);
@@ -138,9 +138,9 @@ class Scheme {
     this.#stopFunctions.forEach((end) => end());
   }
 
-  /** @type {(wanted: Record<string, string>) => void} */
-  #open(wanted) {
-    this.#send("linked", wanted);
+  /** @type {(parameters: Record<string, string>) => void} */
+  #open(parameters) {
+    this.#send("linked", parameters);
     this.#updateSoon();
   }
 
@@ -155,8 +155,8 @@ class Scheme {
     keyboard.restore();
     speakFormulas(document);
     addChartOverlays();
-    links.arrive();
-    arrival.follow();
+    links.focusTarget();
+    linkFollower.follow();
     for (const box of findWideBoxes()) {
       markHiddenSides(box);
       box.onscroll = () => this.#updateSoon();
@@ -167,5 +167,5 @@ class Scheme {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mountComponent(component, ".mha-scheme", (root, send) => new Scheme(root, send));
+  return mountComponent(component, ".mha-scheme", (root, send) => new PageScripts(root, send));
 }

@@ -165,7 +165,7 @@ export default function (component) {
 
 /**
  * @typedef {object} SearchData
- * @property {number} number How many searches there were: the same words are answered again.
+ * @property {number} number The number of searches, which differs even if the same words are searched again.
  * @property {string} typed
  * @property {string} problem
  * @property {{ title: string, note: string, answers: SearchAnswer[] }[]} groups

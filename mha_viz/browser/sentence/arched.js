@@ -2,7 +2,7 @@
 import { DEPTH_SHARE, drawArc } from "../arcs.js";
 import { make, makeSvg } from "../dom.js";
 import { growField } from "./fields.js";
-/** @import { Place } from "../arcs.js" */
+/** @import { WordAnchor } from "../arcs.js" */
 
 /**
  * `links`: from one word to another, as indices of `words`, with their weights; `says`: a description of the head.
@@ -82,7 +82,7 @@ export class ArcField {
   }
 
   // Return the middle of each word's lower edge, or null if the text has other words.
-  /** @type {(words: string[]) => Place[] | null} */
+  /** @type {(words: string[]) => WordAnchor[] | null} */
   #measurePlaces(words) {
     const text = this.#area.value;
     this.#mirror.textContent = text;

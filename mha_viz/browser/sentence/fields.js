@@ -1,8 +1,8 @@
-// Make the page elements of the sentence component, and its text fields. `on` has the callbacks for user actions.
+// Make the page elements of the sentence component, and its text fields. `actions` has the callbacks for user actions.
 import { closeOnEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
-/** @import { Typed } from "../memory.js" */
+/** @import { TypedSentence } from "../memory.js" */
 
 /** @typedef {{ text: string, pair: string, look: string }} Example */
 
@@ -10,33 +10,33 @@ import { closeOnEscape, make } from "../dom.js";
  * @typedef {object} SentenceData
  * @property {string} text
  * @property {string} pair
- * @property {string} look
+ * @property {string} look what to look for in the example
  * @property {string} answer
  * @property {string} intro
- * @property {boolean} plain
- * @property {{ index: number, head: string } | null} opens
+ * @property {boolean} plain whether this is class mode
+ * @property {{ index: number, head: string } | null} opens the example and its head, unless that is open
  * @property {string} model
- * @property {string} label
+ * @property {string} label the name of the model on the page
  * @property {{ name: string, label: string }[]} models
- * @property {boolean} open
+ * @property {boolean} open whether the user may name another model
  * @property {Example[]} examples
- * @property {boolean} arched
+ * @property {boolean} arched whether arcs may be drawn
  */
 const READ_LABEL = "Show attention ↵";
 
-/** @type {(on: Actions) => Parts} */
-export function makePage(on) {
+/** @type {(actions: Actions) => Parts} */
+export function makePage(actions) {
   const p = /** @type {Parts} */ ({});
-  makeFields(p, on);
-  makeExamples(p, on);
-  makeHistory(p, on);
-  makeModelMenu(p, on);
+  makeFields(p, actions);
+  makeExamples(p, actions);
+  makeHistory(p, actions);
+  makeModelMenu(p, actions);
   p.look = make("div", { class: "look", hidden: true });
   p.field = make("div", { class: "field" });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
-  p.space = make("span", { class: "space" });
-  const strip = [p.examples, p.history, p.addPair, p.read, p.space, model, p.other];
+  p.captionSlot = make("span", { class: "space" });
+  const strip = [p.examples, p.history, p.addPair, p.readButton, p.captionSlot, model, p.modelField];
   p.all = make(
     "div",
     { class: "sentence" },
@@ -44,8 +44,8 @@ export function makePage(on) {
     p.field,
     p.pairRow,
     make("div", { class: "strip" }, ...strip),
-    p.list,
-    p.past,
+    p.exampleList,
+    p.historyList,
     p.look,
   );
   return p;
@@ -55,26 +55,26 @@ export function makePage(on) {
 export const makeQuietButton = (properties, text) =>
   make("button", { type: "button", class: "quiet", ...properties }, text);
 
-/** @type {(p: Parts, on: Actions) => void} */
-function makeFields(p, on) {
-  p.text = makeField("Sentence", "Type a sentence and press Enter", on);
-  p.pair = makeField("Second sentence", "A second sentence, read after [SEP]", on);
+/** @type {(p: Parts, actions: Actions) => void} */
+function makeFields(p, actions) {
+  p.text = makeField("Sentence", "Type a sentence and press Enter", actions);
+  p.pair = makeField("Second sentence", "A second sentence, read after [SEP]", actions);
   p.pair.className = "second";
   p.pairRow = make("div", { class: "pair field", hidden: true }, p.pair);
-  p.read = make("button", { type: "button", class: "read", hidden: true, onclick: on.read }, READ_LABEL);
-  p.addPair = makeQuietButton({ "aria-expanded": false, onclick: on.pair }, "+ Second sentence");
+  p.readButton = make("button", { type: "button", class: "read", hidden: true, onclick: actions.read }, READ_LABEL);
+  p.addPair = makeQuietButton({ "aria-expanded": false, onclick: actions.pair }, "+ Second sentence");
 }
 
-/** @type {(label: string, placeholder: string, on: Actions) => HTMLTextAreaElement} */
-function makeField(label, placeholder, on) {
+/** @type {(label: string, placeholder: string, actions: Actions) => HTMLTextAreaElement} */
+function makeField(label, placeholder, actions) {
   /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    on.read();
+    actions.read();
   };
   /** @type {(event: InputEvent) => void} */
-  const oninput = (event) => on.typed(event.target);
+  const oninput = (event) => actions.typed(event.target);
   const properties = { rows: 1, spellcheck: false, dir: "auto", placeholder, onkeydown, oninput };
   const area = make("textarea", { ...properties, "aria-label": label });
   // As in a browser's address bar, the first click selects the whole text and the next one places the cursor.
@@ -86,46 +86,46 @@ function makeField(label, placeholder, on) {
   return area;
 }
 
-/** @type {(p: Parts, on: Actions) => void} */
-function makeExamples(p, on) {
-  p.examples = makeQuietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
+/** @type {(p: Parts, actions: Actions) => void} */
+function makeExamples(p, actions) {
+  p.examples = makeQuietButton({ "aria-expanded": false, onclick: actions.examples }, "Examples");
   p.examples.classList.add("examples");
-  p.list = make("ul", { hidden: true });
+  p.exampleList = make("ul", { hidden: true });
   closeOnEscape(
     p.examples,
-    p.list,
-    () => !p.list.hidden,
+    p.exampleList,
+    () => !p.exampleList.hidden,
     () => showExamples(p, false),
   );
 }
 
 // Make the button and list of sentences typed earlier in this browser.
-/** @type {(p: Parts, on: Actions) => void} */
-function makeHistory(p, on) {
+/** @type {(p: Parts, actions: Actions) => void} */
+function makeHistory(p, actions) {
   const title = "Sentences you typed; only this browser remembers them";
-  p.history = makeQuietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
-  p.past = make("ul", { hidden: true });
+  p.history = makeQuietButton({ title, "aria-expanded": false, hidden: true, onclick: actions.history }, "History");
+  p.historyList = make("ul", { hidden: true });
   closeOnEscape(
     p.history,
-    p.past,
-    () => !p.past.hidden,
+    p.historyList,
+    () => !p.historyList.hidden,
     () => showHistory(p, false),
   );
 }
 
 // List the sentences typed earlier, with a button to forget them.
-/** @type {(p: Parts, typed: Typed[], open: (typed: Typed) => void, clear: () => void) => void} */
+/** @type {(p: Parts, typed: TypedSentence[], open: (typed: TypedSentence) => void, clear: () => void) => void} */
 export function listHistory(p, typed, open, clear) {
-  /** @type {(sentence: Typed) => HTMLElement} */
+  /** @type {(sentence: TypedSentence) => HTMLElement} */
   const makeItem = (sentence) => makeExample({ ...sentence, look: "" }, () => open(sentence));
   const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear history"));
-  p.past.replaceChildren(...typed.map(makeItem), forget);
+  p.historyList.replaceChildren(...typed.map(makeItem), forget);
   p.history.hidden = !typed.length;
 }
 
 /** @type {(p: Parts, isOpen: boolean) => void} */
 export function showHistory(p, isOpen) {
-  p.past.hidden = !isOpen;
+  p.historyList.hidden = !isOpen;
   p.history.setAttribute("aria-expanded", isOpen);
 }
 
@@ -136,16 +136,16 @@ export function makeExample({ text, pair, look }, onclick) {
   return make("li", {}, make("button", { type: "button", onclick }, texts, make("span", { class: "soft" }, look)));
 }
 
-/** @type {(p: Parts, on: Actions) => void} */
-function makeModelMenu(p, on) {
-  p.model = make("select", { onchange: on.choose, "aria-label": "Model" });
+/** @type {(p: Parts, actions: Actions) => void} */
+function makeModelMenu(p, actions) {
+  p.model = make("select", { onchange: actions.choose, "aria-label": "Model" });
   /** @type {(event: KeyboardEvent) => void} */
   const onkeydown = (event) => {
     const name = /** @type {HTMLInputElement} */ (event.target).value.trim();
-    if (event.key === "Enter" && name) on.model(name);
+    if (event.key === "Enter" && name) actions.model(name);
   };
   const text = { placeholder: "Hub id or folder, then Enter", "aria-label": "Another model: Hub id or folder" };
-  p.other = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
+  p.modelField = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
 }
 
 const HEAD = "attention head";
@@ -173,7 +173,7 @@ export function offerModels(p, data) {
     ...(open ? [option("?", "Another model…")] : []),
   );
   p.model.value = model;
-  p.other.hidden = true;
+  p.modelField.hidden = true;
 }
 
 // Grow the field with its text; longer texts get smaller letters. Browsers that support `field-sizing` grow it by
@@ -211,7 +211,7 @@ export function showPair(p, isOpen) {
 
 /** @type {(p: Parts, isOpen: boolean) => void} */
 export function showExamples(p, isOpen) {
-  p.list.hidden = !isOpen;
+  p.exampleList.hidden = !isOpen;
   p.examples.setAttribute("aria-expanded", isOpen);
 }
 
@@ -222,7 +222,7 @@ export function showExamples(p, isOpen) {
 /** @type {(text: string) => string} */
 const normalize = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
 
-/** @type {Map<string, { taken: string | undefined, value: string }>} */
+/** @type {Map<string, { confirmed: string | undefined, value: string }>} */
 const drafts = new Map(); // text typed but not read yet; another page has other fields
 
 export class TypedField {
@@ -239,7 +239,7 @@ export class TypedField {
 
   // Remember the typed text for the same field of another page.
   saveDraft() {
-    if (this.#name) drafts.set(this.#name, { taken: this.confirmed, value: this.area.value });
+    if (this.#name) drafts.set(this.#name, { confirmed: this.confirmed, value: this.area.value });
   }
 
   get value() {
@@ -255,7 +255,7 @@ export class TypedField {
     const isAnswer = sentText !== null && normalize(sentText).startsWith(text) && (text !== "" || sentText === "");
     const isNew = this.confirmed === undefined;
     this.confirmed = isAnswer ? sentText : text;
-    if (!isAnswer) this.area.value = isNew && draft?.taken === text ? draft.value : text;
+    if (!isAnswer) this.area.value = isNew && draft?.confirmed === text ? draft.value : text;
     if (!isNew && !isAnswer) drafts.delete(this.#name); // another text has arrived
     this.#sent = null;
   }

@@ -16,7 +16,7 @@ import {
   showPair,
   showHistory,
 } from "./fields.js";
-/** @import { Typed } from "../memory.js" */
+/** @import { TypedSentence } from "../memory.js" */
 /** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Arcs } from "./arched.js" */
 /** @import { Example, SentenceData } from "./fields.js" */
@@ -26,24 +26,24 @@ const sharedGlobals = /** @type {{ mhaVizArcs?: Arcs }} */ (globalThis); // set 
 class Sentence {
   #data = /** @type {Partial<SentenceData>} */ ({});
   #send;
-  #part = makePage({
+  #page = makePage({
     read: () => this.#read(),
     typed: (area) => this.#onTyped(area),
     pair: () => this.#togglePair(),
-    history: () => this.#toggle(this.#part.past, showHistory, showExamples),
-    examples: () => this.#toggle(this.#part.list, showExamples, showHistory),
+    history: () => this.#toggle(this.#page.historyList, showHistory, showExamples),
+    examples: () => this.#toggle(this.#page.exampleList, showExamples, showHistory),
     choose: () => this.#choose(),
     model: (name) => this.#send("model", name),
   });
-  #arcField = new ArcField(this.#part.text);
-  #fields = { text: new TypedField(this.#part.text, "text"), pair: new TypedField(this.#part.pair) };
+  #arcField = new ArcField(this.#page.text);
+  #fields = { text: new TypedField(this.#page.text, "text"), pair: new TypedField(this.#page.pair) };
 
   /** @param {HTMLElement} root @param {Send} send */
   constructor(root, send) {
     this.#send = send;
-    this.#part.field.replaceWith(this.#arcField.box);
-    this.#part.space.replaceWith(this.#arcField.caption);
-    root.replaceChildren(this.#part.all);
+    this.#page.field.replaceWith(this.#arcField.box);
+    this.#page.captionSlot.replaceWith(this.#arcField.caption);
+    root.replaceChildren(this.#page.all);
     this.#drawHistory();
     this.#onArcs();
     document.addEventListener("mha-arcs", this.#onArcs);
@@ -69,24 +69,24 @@ class Sentence {
 
   /** @type {(data: SentenceData) => void} */
   show(data) {
-    const [part, last] = [this.#part, this.#data];
+    const [page, previous] = [this.#page, this.#data];
     /** @type {(name: keyof SentenceData) => boolean} */
-    const hasChanged = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);
+    const hasChanged = (name) => JSON.stringify(data[name]) !== JSON.stringify(previous[name]);
     for (const name of /** @type {const} */ (["text", "pair"])) {
       if (!hasChanged(name)) continue;
       this.#fields[name].receive(data[name]);
       growField(this.#fields[name].area);
     }
     if (data.arched || hasChanged("text") || hasChanged("pair")) this.#arcField.show(data.arched);
-    if (hasChanged("pair")) showPair(part, data.pair !== "");
-    if (hasChanged("models") || hasChanged("model") || hasChanged("open")) offerModels(part, data);
+    if (hasChanged("pair")) showPair(page, data.pair !== "");
+    if (hasChanged("models") || hasChanged("model") || hasChanged("open")) offerModels(page, data);
     if (hasChanged("examples"))
-      part.list.replaceChildren(...data.examples.map((example, i) => this.#makeExampleButton(example, i)));
-    if (hasChanged("intro")) showIntro(part, data.intro);
-    part.all.classList.toggle("plain", data.plain);
+      page.exampleList.replaceChildren(...data.examples.map((example, i) => this.#makeExampleButton(example, i)));
+    if (hasChanged("intro")) showIntro(page, data.intro);
+    page.all.classList.toggle("plain", data.plain);
     if (["look", "answer", "opens"].some((name) => hasChanged(/** @type {keyof SentenceData} */ (name))))
       this.#drawLook(data);
-    if (hasChanged("text")) showExamples(part, !data.text.trim()); // an empty page offers examples
+    if (hasChanged("text")) showExamples(page, !data.text.trim()); // an empty page offers examples
     this.#data = data;
     this.#updateReadButton();
   }
@@ -95,11 +95,12 @@ class Sentence {
   // which the arcs would reveal while it is hidden.
   /** @type {(data: SentenceData) => void} */
   #drawLook({ look, answer, opens }) {
-    const open = opens && makeQuietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
+    const openButton =
+      opens && makeQuietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
     const ontoggle = () => this.#arcField.hide(!answerBox[0]?.open);
     const answerBox = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
-    this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...answerBox);
-    this.#part.look.hidden = !look;
+    this.#page.look.replaceChildren(look, ...(openButton ? [" ", openButton] : []), ...answerBox);
+    this.#page.look.hidden = !look;
     this.#arcField.hide(answerBox.length > 0);
   }
 
@@ -122,78 +123,78 @@ class Sentence {
   }
 
   #togglePair() {
-    const parts = this.#part;
-    showPair(parts, parts.pairRow.hidden);
-    if (!parts.pairRow.hidden) parts.pair.focus();
+    const page = this.#page;
+    showPair(page, page.pairRow.hidden);
+    if (!page.pairRow.hidden) page.pair.focus();
     this.#updateReadButton();
   }
 
   // Open or close one list; close the other one.
   /** @type {(list: HTMLElement, show: typeof showHistory, showOther: typeof showHistory) => void} */
   #toggle(list, show, showOther) {
-    showOther(this.#part, false);
-    show(this.#part, Boolean(list.hidden));
+    showOther(this.#page, false);
+    show(this.#page, Boolean(list.hidden));
     if (!list.hidden) list.querySelector("button")?.focus();
   }
 
   #closeExamples() {
-    showExamples(this.#part, false);
-    this.#part.examples.focus();
+    showExamples(this.#page, false);
+    this.#page.examples.focus();
   }
 
-  /** @type {() => Typed} */
-  #readTyped() {
-    const { text, pair, pairRow } = this.#part;
+  /** @type {() => TypedSentence} */
+  #getTypedSentence() {
+    const { text, pair, pairRow } = this.#page;
     return { text: text.value, pair: pairRow.hidden ? "" : pair.value };
   }
 
   #hasChanged() {
     const { text, pair } = this.#fields;
-    const previousPair = this.#part.pairRow.hidden ? this.#data.pair : pair.confirmed;
-    return text.value !== text.confirmed || this.#readTyped().pair !== previousPair;
+    const previousPair = this.#page.pairRow.hidden ? this.#data.pair : pair.confirmed;
+    return text.value !== text.confirmed || this.#getTypedSentence().pair !== previousPair;
   }
 
   #read() {
-    if (this.#hasChanged()) rememberSentence(this.#readTyped());
+    if (this.#hasChanged()) rememberSentence(this.#getTypedSentence());
     this.#drawHistory();
     Object.values(this.#fields).forEach((field) => field.markSent());
-    this.#send("read", this.#readTyped());
+    this.#send("read", this.#getTypedSentence());
   }
 
   #drawHistory() {
     const clear = () => {
       forgetSentences();
-      showHistory(this.#part, false);
+      showHistory(this.#page, false);
       this.#drawHistory();
-      this.#part.text.focus();
+      this.#page.text.focus();
     };
-    listHistory(this.#part, loadSentences(), (sentence) => this.#reopen(sentence), clear);
+    listHistory(this.#page, loadSentences(), (sentence) => this.#reopen(sentence), clear);
   }
 
   // Read a sentence of the history as if it were typed again.
-  /** @type {(sentence: Typed) => void} */
+  /** @type {(sentence: TypedSentence) => void} */
   #reopen({ text, pair }) {
-    const part = this.#part;
-    [part.text.value, part.pair.value] = [text, pair];
-    showPair(part, pair !== "");
-    showHistory(part, false);
-    part.history.focus();
-    growField(part.text);
+    const page = this.#page;
+    [page.text.value, page.pair.value] = [text, pair];
+    showPair(page, pair !== "");
+    showHistory(page, false);
+    page.history.focus();
+    growField(page.text);
     this.#read();
   }
 
   // Show the read button while there is something to read.
   #updateReadButton() {
-    const { read, examples } = this.#part;
+    const { readButton, examples } = this.#page;
     const isRead = !this.#hasChanged();
-    if (isRead && read.matches(":focus")) examples.focus();
-    read.hidden = isRead;
+    if (isRead && readButton.matches(":focus")) examples.focus();
+    readButton.hidden = isRead;
   }
 
   #choose() {
-    const { other, model } = this.#part;
-    other.hidden = model.value !== "?";
-    if (model.value === "?") other.focus();
+    const { modelField, model } = this.#page;
+    modelField.hidden = model.value !== "?";
+    if (model.value === "?") modelField.focus();
     else this.#send("model", model.value);
   }
 }

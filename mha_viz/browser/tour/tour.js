@@ -3,8 +3,8 @@ import { prefersReducedMotion } from "../dom.js";
 import { repeatWhileDrawn } from "../scheme/arrival.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
-const MAX_SEARCHES = 250; // maximum number of searches for the step's element
-const WAIT = 120; // milliseconds between two searches
+const MAX_SEARCHES = 250; // for the step's element
+const SEARCH_INTERVAL = 120; // milliseconds
 
 const page = /** @type {{ mhaVizTour?: { step: string } }} */ (globalThis);
 
@@ -16,7 +16,7 @@ const getTourState = () => (page.mhaVizTour ??= { step: "" });
 export default function ({ data, parentElement }) {
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
   let stopScrolling = () => {};
-  const isSame = getTourState().step === data.step;
+  const isSameStep = getTourState().step === data.step;
   getTourState().step = data.step;
   /** @type {(attempts: number) => void} */
   const showStep = (attempts) => {
@@ -24,9 +24,9 @@ export default function ({ data, parentElement }) {
     const control = findNextControl();
     if (control && isFocusFree()) control.focus({ preventScroll: true });
     if (control && findPlace(data.place)) stopScrolling = repeatWhileDrawn(() => scrollToPlace(data.place));
-    else if (attempts > 0) timer = setTimeout(() => showStep(attempts - 1), WAIT);
+    else if (attempts > 0) timer = setTimeout(() => showStep(attempts - 1), SEARCH_INTERVAL);
   };
-  if (!isSame) showStep(MAX_SEARCHES);
+  if (!isSameStep) showStep(MAX_SEARCHES);
   return () => {
     if (parentElement.isConnected) return; // newer data have replaced this call
     clearTimeout(timer);

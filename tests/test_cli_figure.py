@@ -392,7 +392,7 @@ def test_help_says_of_each_kind_what_it_takes(capsys: pytest.CaptureFixture[str]
         with pytest.raises(SystemExit):
             figure(kind, "--help")
         helps[kind] = " ".join(capsys.readouterr().out.split())
-    assert {kind for kind in EVERY if "counted from 0; may be repeated" in helps[kind]} == {"links", "compare"}
+    assert {kind for kind in EVERY if "for a layer of rollout; may be repeated" in helps[kind]} == {"links", "compare"}
     assert "twice, or once with --and" in helps["difference"]
     assert {kind for kind in EVERY if "only in .html files" in helps[kind]} == {"grid", "difference"}
     assert all("min0.N" in helps[kind] for kind in EVERY if kind != "heatmap")

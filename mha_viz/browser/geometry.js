@@ -159,9 +159,9 @@ export const isPair = (reading) => hasSecondText(reading) || hasSecondText(getKe
 // Return the block of one head, with hidden[row], the share of the row that is not shown.
 /** @type {(reading: Reading, head: number, view: Settings, axes?: Axes) => BlockWithHidden} */
 export function computeBlock(reading, head, view, axes = computeUnits(reading, view)) {
-  const part = computeShownBlock(reading, head, view, axes);
+  const block = computeShownBlock(reading, head, view, axes);
   const { quantity, signed } = reading;
-  return Object.assign(part, { quantity, signed, hidden: computeHiddenShares(reading, head, axes) });
+  return Object.assign(block, { quantity, signed, hidden: computeHiddenShares(reading, head, axes) });
 }
 
 // Return the weights of a head, which must have been sent.
@@ -281,7 +281,7 @@ export function parseLinkRule(links) {
 
 // Mark with 1 each cell whose link is drawn. top: the k largest keys of a query; min: weight >= value; mass: the fewest
 // keys of a query that hold this share of the visible row.
-/** @type {(part: Block, links: string) => Uint8Array} */
+/** @type {(block: Block, links: string) => Uint8Array} */
 export function chooseLinks({ w: values, R, C, signed }, links) {
   const w = signed ? values.map(Math.abs) : values;
   const { mode, value } = parseLinkRule(links);
@@ -325,22 +325,22 @@ const scaleLogarithmically = (size) => (size > 0 ? 255 * (1 + Math.log10(size) /
 
 // Return the shading of a block. fixed: 0–1; head: up to the largest weight shown; row: up to the largest of
 // each row.
-/** @type {(part: ShownBlock, scale: string) => Shading} */
-export function computeShading(part, scale) {
-  const { w, R, C } = part;
+/** @type {(block: ShownBlock, scale: string) => Shading} */
+export function computeShading(block, scale) {
+  const { w, R, C } = block;
   const factors = new Float64Array(R);
   if (scale === "log") return { factors: factors.fill(1), shade: scaleLogarithmically };
   if (scale !== "row")
-    return { factors: factors.fill(255 / ((scale === "head" && part.max) || 1)), shade: scaleLinearly };
+    return { factors: factors.fill(255 / ((scale === "head" && block.max) || 1)), shade: scaleLinearly };
   for (let r = 0; r < R; r++) factors[r] = 255 / (findLargestSize(w.subarray(r * C, r * C + C)) || 1);
   return { factors, shade: scaleLinearly };
 }
 
 // Return the shade of every cell, 0…255.
-/** @type {(part: ShownBlock, scale: string) => Uint8ClampedArray} */
-export function computeShades(part, scale) {
-  const { w, R, C } = part;
-  const { factors, shade } = computeShading(part, scale);
+/** @type {(block: ShownBlock, scale: string) => Uint8ClampedArray} */
+export function computeShades(block, scale) {
+  const { w, R, C } = block;
+  const { factors, shade } = computeShading(block, scale);
   const out = new Uint8ClampedArray(R * C); // rounds and clips values
   for (let r = 0, i = 0; r < R; r++) for (const end = i + C; i < end; i++) out[i] = shade(Math.abs(w[i]) * factors[r]);
   return out;

@@ -10,7 +10,7 @@ import { computeHeatmapLayout, isWithin } from "./layouts.js";
 /**
  * The data of a heatmap; for a difference also its largest number, because signs are marked.
  *
- * @typedef {Pick<ShownHead, "shade" | "picture" | "largest"> & { part: Block }} HeatmapData
+ * @typedef {Pick<ShownHead, "shade" | "picture" | "largest"> & { block: Block }} HeatmapData
  */
 
 /** @typedef {Axes & { head: HeatmapData, focus: Span | null, marked?: boolean[] | null, view?: Settings }} HeatScene */
@@ -52,7 +52,7 @@ export function chooseLabelled(total, step, focusedIndex, count = 1) {
   ]);
 }
 
-// scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
+// scene: {rows, cols, head: {block, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
 // `look.labelWidth` and `look.maxUnits`, the number of rows and columns to leave room for. `look.labelHeight` is set
 // if it differs from the width.
 /** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
@@ -101,7 +101,7 @@ export function drawHeatmapFocus(canvas, scene, look, layout) {
 
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function drawCells(context, { head }, look, { left, top, cell }) {
-  const { R, C } = head.part;
+  const { R, C } = head.block;
   head.picture ??= makePicture(head, look); // one pixel per cell, made once
   context.imageSmoothingEnabled = false;
   context.drawImage(head.picture, left, top, C * cell, R * cell);
@@ -114,12 +114,12 @@ function drawCells(context, { head }, look, { left, top, cell }) {
 // In the grey theme, draw a minus in every cell that is clearly below 0, for a difference or another signed quantity,
 // because both ends of the scale look alike.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
-function drawMinuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
+function drawMinuses(context, { head: { block, largest = block.signed ? block.max : 0 } }, look, { left, top, cell }) {
   if (!look.hasMinus || !largest || cell < MIN_MARKED) return;
   const height = Math.max(1, cell * 0.1);
-  part.w.forEach((d, i) => {
+  block.w.forEach((d, i) => {
     if (d > -FAINT_SHARE * largest) return;
-    const [r, c] = [Math.floor(i / part.C), i % part.C];
+    const [r, c] = [Math.floor(i / block.C), i % block.C];
     context.fillStyle = d < -DARK_SHARE * largest ? look.paper : look.ink;
     context.fillRect(left + (c + 0.25) * cell, top + (r + 0.5) * cell - height / 2, cell * 0.5, height);
   });
@@ -130,14 +130,14 @@ function drawMinuses(context, { head: { part, largest = part.signed ? part.max :
  * @type {(context: CanvasRenderingContext2D, marked: boolean[], scene: HeatScene, look: Look, layout: HeatmapLayout) =>
  *   void}
  */
-function outlineCells(context, marked, { head: { part } }, look, { left, top, cell }) {
+function outlineCells(context, marked, { head: { block } }, look, { left, top, cell }) {
   if (cell < MIN_MARKED) return;
   const inset = cell < MIN_FRAMED ? 0.5 : HALO / 2;
   context.strokeStyle = look.accent;
   context.lineWidth = 1;
   marked.forEach((isMarked, i) => {
     if (!isMarked) return;
-    const [x, y] = [left + (i % part.C) * cell + inset, top + Math.floor(i / part.C) * cell + inset];
+    const [x, y] = [left + (i % block.C) * cell + inset, top + Math.floor(i / block.C) * cell + inset];
     if (cell < MIN_FRAMED) context.strokeRect(x, y, cell - 1, cell - 1);
     else drawFrame(context, look, x, y, cell - HALO, cell - HALO);
   });
@@ -157,10 +157,10 @@ function drawFrame(context, look, ...box) {
 }
 
 /** @type {(head: HeatmapData, look: Look) => OffscreenCanvas} */
-function makePicture({ part, shade }, look) {
-  const { R, C } = part;
-  const [colours, levels] = part.signed
-    ? [look.signedColours, computeDivergingShades(part, shade)]
+function makePicture({ block, shade }, look) {
+  const { R, C } = block;
+  const [colours, levels] = block.signed
+    ? [look.signedColours, computeDivergingShades(block, shade)]
     : [look.colours, shade];
   const image = new ImageData(C, R);
   const target = new Uint32Array(image.data.buffer);
@@ -173,11 +173,11 @@ function makePicture({ part, shade }, look) {
 
 // Draw a frame around the focus; for cells that a frame would hide, a tick beside their row and above their column.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
-function drawFocus(context, { focus, head: { part } }, look, { left, top, cell }) {
+function drawFocus(context, { focus, head: { block } }, look, { left, top, cell }) {
   if (!focus) return;
   const { row, col, rows = 1, cols = 1 } = focus;
-  const [x, width] = col === null ? [left, part.C * cell] : [left + col * cell, cols * cell];
-  const [y, height] = row === null ? [top, part.R * cell] : [top + row * cell, rows * cell];
+  const [x, width] = col === null ? [left, block.C * cell] : [left + col * cell, cols * cell];
+  const [y, height] = row === null ? [top, block.R * cell] : [top + row * cell, rows * cell];
   if (cell >= MIN_FRAMED) return drawFrame(context, look, x, y, width, height);
   context.fillStyle = look.accent;
   if (row !== null) context.fillRect(left - TICK - 1, y, TICK, height);

@@ -55,7 +55,7 @@ export function fitCanvas(canvas, width, height) {
 
 // Return the shades of signed numbers on a scale that diverges from 128. Keep in step with
 // `colour_cells` in figures/layout/view.py.
-/** @type {(part: { w: ArrayLike<number> }, shade: Uint8ClampedArray) => Uint8ClampedArray} */
+/** @type {(block: { w: ArrayLike<number> }, shade: Uint8ClampedArray) => Uint8ClampedArray} */
 export const computeDivergingShades = ({ w }, shade) =>
   shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));
 
@@ -64,7 +64,7 @@ let products = new Float64Array(0); // values before they are coloured; reused b
 // Paint a block as a square of pixels into `target`; `cellPixels` maps rows and columns to pixels. If there is room, a
 // pixel shows the nearest cell; if cells share a pixel, it shows the one farthest from zero.
 /**
- * @type {(part: Block, shading: Shading, cellPixels: CellPixels[], colours: Uint32Array, target: Uint32Array,
+ * @type {(block: Block, shading: Shading, cellPixels: CellPixels[], colours: Uint32Array, target: Uint32Array,
  *   stride: number, offset: number) => void}
  */
 export function paint({ w, C, signed }, { factors, shade }, [rows, columns], colours, target, stride, offset) {

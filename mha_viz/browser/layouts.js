@@ -141,7 +141,7 @@ export function findLinksSpot({ rowHeight, left, right }, R, C, x, y) {
 export const isWithin = (i, first, count = 1) => first !== null && i >= first && i < first + count;
 
 // Return the weight of a focused link: the sum over several columns, the mean over several rows.
-/** @type {(part: Block, span: Cells) => number} */
+/** @type {(block: Block, span: Cells) => number} */
 export function computeSpanWeight({ w, C }, { row, rows = 1, col, cols = 1 }) {
   let sum = 0;
   for (let r = row; r < row + rows; r++) for (let c = col; c < col + cols; c++) sum += w[r * C + c];

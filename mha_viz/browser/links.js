@@ -15,7 +15,7 @@ import { isShare, nameUnits } from "./view.js";
  *
  * @typedef {object} ShownHeadFields
  * @property {number} head
- * @property {BlockWithHidden} part
+ * @property {BlockWithHidden} block
  * @property {Uint8ClampedArray} shade
  * @property {string} colour
  * @property {number[]} dash
@@ -59,7 +59,7 @@ export const measureLinksLabel = (rows, cols, look) =>
     measureWidest(rows, cols, look.textFont(MAX_FONT_SIZE)) + 1,
   );
 
-// scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
+// scene: {rows, cols, heads: [{head, colour, dash, block, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
 // quiet: hide the numbers, because they would reveal an answer}. Drawings of equal size share `look.labelWidth`
 // and `look.maxUnits`, the number of tokens to leave room for.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
@@ -95,7 +95,7 @@ function computeShifts(heads, layout) {
 // Return the width of a number, relative to the height of its letters, and how many numbers fit after a word.
 /** @type {(heads: ShownHead[], width: number) => [number, number]} */
 function measureNumbers(heads, width) {
-  const maxCharacters = heads.every(({ part }) => isShare(part)) ? 3.2 : 7.2;
+  const maxCharacters = heads.every(({ block }) => isShare(block)) ? 3.2 : 7.2;
   return [
     maxCharacters,
     Math.max(1, Math.min(MAX_NUMBERS, heads.length, Math.floor((width * 0.2) / (maxCharacters * 12)))),
@@ -107,10 +107,10 @@ function measureNumbers(heads, width) {
  *   number[], shift: number) => void}
  */
 function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
-  const { part, colour, dash, negativeColour } = head;
+  const { block, colour, dash, negativeColour } = head;
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
-  const { C } = part;
+  const { C } = block;
   const { right, numberWidth, maxNumbers } = layout;
   // If numbers follow the queries, lines begin after the numbers.
   const left = layout.left + (focus && focus.row === null ? numberWidth * maxNumbers + NUMBER_GAP : 0);
@@ -126,7 +126,7 @@ function drawStrokes(context, { focus }, head, layout, [above, below], shift) {
     if (!level) continue;
     const [y1, y2] = [computeMiddle(r), computeMiddle(c)];
     if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
-    const path = (paths[level + (negativeColour && part.w[i] < 0 ? LEVELS : 0)] ??= new Path2D());
+    const path = (paths[level + (negativeColour && block.w[i] < 0 ? LEVELS : 0)] ??= new Path2D());
     path.moveTo(left, y1);
     path.bezierCurveTo(left + bend, y1, right - bend, y2, right, y2);
   }
@@ -204,8 +204,8 @@ function findStrongestTo(heads, key) {
   /** @type {LinkNumber | null} */
   let best = null;
   for (const head of heads) {
-    const { part, lines, minNumbered = 0 } = head;
-    const { w, R, C } = part;
+    const { block, lines, minNumbered = 0 } = head;
+    const { w, R, C } = block;
     for (let r = 0, cell = key; r < R; r++, cell += C) {
       const size = Math.abs(w[cell]);
       if (!lines?.[cell] || size < minNumbered || !getLevel(head, cell)) continue;
@@ -226,9 +226,9 @@ function findLink(head, isQuery, i, focus) {
   const { row, rows = 1, col, cols = 1 } = link;
   let level = 0;
   for (let r = row; r < row + rows; r++)
-    for (let cell = r * head.part.C + col; cell < r * head.part.C + col + cols; cell++)
+    for (let cell = r * head.block.C + col; cell < r * head.block.C + col + cols; cell++)
       if (head.chosen?.[cell]) level = Math.max(level, getLevel(head, cell));
-  return { weight: computeSpanWeight(head.part, link), level };
+  return { weight: computeSpanWeight(head.block, link), level };
 }
 
 // Write numbers after a word, on the colours of their heads if there are several.
@@ -243,7 +243,7 @@ function drawNumbers(context, list, x, y, { heads }, { numberSize, numberWidth, 
     context.fillStyle = look.ink;
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.fillText(formatNumber(weight, head.part), numberX, y + 0.5);
+    context.fillText(formatNumber(weight, head.block), numberX, y + 0.5);
     if (heads.length === 1) return;
     context.fillStyle = head.colour;
     context.fillRect(numberX, y + numberSize * 0.6, numberWidth * 0.9, 2);
@@ -280,38 +280,38 @@ const MIN_NUMBERED = 0.05; // smaller shares, or smaller fractions of the larges
  */
 
 // Choose the links of heads that are drawn together. `top`: the end of a scale shared with other diagrams.
-/** @type {(parts: ShownBlock[], axes: Axes, links: string, scale: string, top?: number) => HeadLinks[]} */
-export function makeLinks(parts, axes, links, scale, top = Math.max(0, ...parts.map(({ max }) => max))) {
-  const drawnLinks = chooseDrawnLinks(parts, links, axes);
-  return parts.map((part, i) => ({
-    chosen: chooseLinks(part, links),
+/** @type {(blocks: ShownBlock[], axes: Axes, links: string, scale: string, top?: number) => HeadLinks[]} */
+export function makeLinks(blocks, axes, links, scale, top = Math.max(0, ...blocks.map(({ max }) => max))) {
+  const drawnLinks = chooseDrawnLinks(blocks, links, axes);
+  return blocks.map((block, i) => ({
+    chosen: chooseLinks(block, links),
     lines: drawnLinks[i],
-    ink: computeShades({ ...part, max: top }, chooseLinkScale(scale)),
-    minNumbered: Math.fround(MIN_NUMBERED * (isShare(part) ? 1 : part.max)),
+    ink: computeShades({ ...block, max: top }, chooseLinkScale(scale)),
+    minNumbered: Math.fround(MIN_NUMBERED * (isShare(block) ? 1 : block.max)),
   }));
 }
 
 // Choose the links of each head that are drawn if nothing is pinned: those that the view's rule keeps; if there are
 // many words, the strongest links between words. The rule then applies to words only, because most heads give special
 // tokens so much weight that the largest key of every word is [CLS] or [SEP].
-/** @type {(parts: Block[], links: string, axes: Axes) => Uint8Array[]} */
-function chooseDrawnLinks(parts, links, axes) {
-  if (!isCrowded(axes)) return parts.map((part) => chooseLinks(part, links));
+/** @type {(blocks: Block[], links: string, axes: Axes) => Uint8Array[]} */
+function chooseDrawnLinks(blocks, links, axes) {
+  if (!isCrowded(axes)) return blocks.map((block) => chooseLinks(block, links));
   /** @type {{ head: number, cell: number, size: number }[]} */
   let best = [];
-  parts.forEach((part, head) => {
-    const { C } = part;
-    const w = part.w.map((weight, cell) =>
+  blocks.forEach((block, head) => {
+    const { C } = block;
+    const w = block.w.map((weight, cell) =>
       axes.rows[Math.floor(cell / C)].special || axes.cols[cell % C].special ? 0 : Math.abs(weight),
     );
-    const rule = chooseLinks({ ...part, w }, links);
+    const rule = chooseLinks({ ...block, w }, links);
     for (let cell = rule.indexOf(1); cell >= 0; cell = rule.indexOf(1, cell + 1)) {
       const size = w[cell];
       if (!size || (best.length === CROWDED.links && size <= best[best.length - 1].size)) continue;
       best = [...best, { head, cell, size }].sort((a, b) => b.size - a.size).slice(0, CROWDED.links);
     }
   });
-  const drawnLinks = parts.map(({ R, C }) => new Uint8Array(R * C));
+  const drawnLinks = blocks.map(({ R, C }) => new Uint8Array(R * C));
   for (const { head, cell } of best) drawnLinks[head][cell] = 1;
   return drawnLinks;
 }

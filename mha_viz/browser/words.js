@@ -30,22 +30,22 @@ const makeSoft = (text) => make("span", { class: "soft" }, text);
  * @type {(head: ShownHead, axes: Axes, focus: Spot | null, unit: string, quiet?: boolean, hints?: boolean) =>
  *   Children}
  */
-export function describeFocus({ part }, { rows, cols }, focus, unit, quiet = false, hints = true) {
+export function describeFocus({ block }, { rows, cols }, focus, unit, quiet = false, hints = true) {
   if (!rows.length || !cols.length) return ["Nothing to draw: this text has only special tokens here."];
   if (!focus) {
     const hint = hints ? [makeSoft(" Hover over a word; click to pin.")] : [];
     if (quiet) return hint;
-    const { row, col, weight } = findStrongest(part, rows, cols);
+    const { row, col, weight } = findStrongest(block, rows, cols);
     const isOrdinary = !rows[row].special && !cols[col].special;
     return [
       `Strongest link${isOrdinary ? ` between ${nameUnits(unit)}` : ""}: `,
-      ...describeLink(rows[row], cols[col], weight, part),
+      ...describeLink(rows[row], cols[col], weight, block),
       ...hint,
     ];
   }
   const { row, col } = focus;
-  if (row !== null && col !== null) return describeLink(rows[row], cols[col], part.w[row * part.C + col], part);
-  return describeReach(part, rows, cols, focus);
+  if (row !== null && col !== null) return describeLink(rows[row], cols[col], block.w[row * block.C + col], block);
+  return describeReach(block, rows, cols, focus);
 }
 
 /** @type {(from: Unit, to: Unit, weight: number, kind: NumberKind) => Children} */
@@ -65,9 +65,9 @@ export const describeScale = (scale, top, { quantity, signed } = {}) => {
 };
 
 // List the four tokens to which one token attends most, or which attend to it most.
-/** @type {(part: Block, rows: Unit[], cols: Unit[], focus: Spot) => Children} */
-function describeReach(part, rows, cols, { row, col }) {
-  const { w, C } = part;
+/** @type {(block: Block, rows: Unit[], cols: Unit[], focus: Spot) => Children} */
+function describeReach(block, rows, cols, { row, col }) {
+  const { w, C } = block;
   const isQuery = row !== null;
   /** @type {(i: number) => number} */
   const getWeight = (i) => w[isQuery ? row * C + i : i * C + col];
@@ -75,8 +75,8 @@ function describeReach(part, rows, cols, { row, col }) {
   linkedUnits.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   const words = linkedUnits
     .slice(0, 4)
-    .filter(({ weight }, i) => !i || !isShare(part) || Math.abs(weight) >= 0.0005) // smaller ones round to 0
-    .flatMap(({ weight, ...unit }, i) => [i ? ", " : "", makeName(unit), ` ${formatNumber(weight, part)}`]);
+    .filter(({ weight }, i) => !i || !isShare(block) || Math.abs(weight) >= 0.0005) // smaller ones round to 0
+    .flatMap(({ weight, ...unit }, i) => [i ? ", " : "", makeName(unit), ` ${formatNumber(weight, block)}`]);
   return [
     makeStrong((isQuery ? rows[row] : cols[col]).text),
     isQuery ? " attends to " : " is attended to by ",
@@ -86,7 +86,7 @@ function describeReach(part, rows, cols, { row, col }) {
 
 // Find the strongest link between ordinary words, if there are any: most heads give most weight to [CLS] or [SEP],
 // which is not informative.
-/** @type {(part: Block, rows: Unit[], cols: Unit[]) => { row: number, col: number, weight: number }} */
+/** @type {(block: Block, rows: Unit[], cols: Unit[]) => { row: number, col: number, weight: number }} */
 export function findStrongest({ w, R, C, max = 1 }, rows, cols) {
   const best = { row: 0, col: 0, weight: w[0] };
   let top = -Infinity;
@@ -106,7 +106,7 @@ export function findStrongest({ w, R, C, max = 1 }, rows, cols) {
 
 // Describe the hidden share; return "" if every weight is shown.
 /** @type {(head: ShownHead, axes: { rows: Unit[] }, focus: Spot | null, view: Settings, reading: Reading) => string} */
-export function describeHidden({ part: { hidden } }, { rows }, focus, view, reading) {
+export function describeHidden({ block: { hidden } }, { rows }, focus, view, reading) {
   const showsAll = view.special === "keep" && !(isPair(reading) && view.side !== "all");
   if (showsAll && !reading.hidden) return "";
   const allAttention = isOfLayers(reading) ? `this layer’s ${getLabel(reading)}` : "this head’s attention";
@@ -148,7 +148,7 @@ export function makeTables(head, axes, reading, view) {
   const numbers = nameNumbers(reading, view);
   const caption = make("caption", {}, `${name}: ${numbers}; rows attend to columns`);
   const isSmall = Math.max(axes.rows.length, axes.cols.length) <= TABLE_UNITS;
-  return isSmall ? [makeWholeTable(caption, head.part, axes)] : makeLargestTable(caption, head.part, axes, numbers);
+  return isSmall ? [makeWholeTable(caption, head.block, axes)] : makeLargestTable(caption, head.block, axes, numbers);
 }
 
 /** @type {(tag: "td" | "th", text: string, scope?: string) => HTMLElement} */
@@ -159,13 +159,13 @@ const makeTableRow = (cells) => make("tr", {}, ...cells);
 const makeTable = (caption, header, body) =>
   make("table", {}, caption, make("thead", {}, makeTableRow(header)), make("tbody", {}, ...body));
 
-/** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement} */
-function makeWholeTable(caption, part, { rows, cols }) {
+/** @type {(caption: HTMLElement, block: Block, axes: Axes) => HTMLElement} */
+function makeWholeTable(caption, block, { rows, cols }) {
   const header = [makeCell("td", ""), ...cols.map((unit) => makeCell("th", unit.text, "col"))];
   /** @type {(unit: Unit, r: number) => HTMLElement[]} */
   const makeCells = (unit, r) => [
     makeCell("th", unit.text, "row"),
-    ...cols.map((_, c) => makeCell("td", formatNumber(part.w[r * part.C + c], part))),
+    ...cols.map((_, c) => makeCell("td", formatNumber(block.w[r * block.C + c], block))),
   ];
   return makeTable(
     caption,
@@ -174,17 +174,17 @@ function makeWholeTable(caption, part, { rows, cols }) {
   );
 }
 
-/** @type {(caption: HTMLElement, part: Block, axes: Axes, numbers: string) => HTMLElement[]} */
-function makeLargestTable(caption, part, { rows, cols }, numbers) {
-  const { w, C } = part;
-  const minimum = isShare(part) ? 0.05 : Number.MIN_VALUE;
+/** @type {(caption: HTMLElement, block: Block, axes: Axes, numbers: string) => HTMLElement[]} */
+function makeLargestTable(caption, block, { rows, cols }, numbers) {
+  const { w, C } = block;
+  const minimum = isShare(block) ? 0.05 : Number.MIN_VALUE;
   const largest = Array.from(w.keys())
     .filter((i) => Math.abs(w[i]) >= minimum)
     .sort((a, b) => Math.abs(w[b]) - Math.abs(w[a]))
     .slice(0, MAX_LISTED);
   /** @type {(i: number) => HTMLElement[]} */
   const makeCells = (i) =>
-    [rows[Math.floor(i / C)].text, cols[i % C].text, formatNumber(w[i], part)].map((text) => makeCell("td", text));
+    [rows[Math.floor(i / C)].text, cols[i % C].text, formatNumber(w[i], block)].map((text) => makeCell("td", text));
   const header = ["from", "to", numbers].map((text) => makeCell("th", text, "col"));
   const note = `The ${largest.length} largest of ${w.length} numbers.`;
   return [

@@ -415,14 +415,14 @@ test("two texts: equal words correspond, token by token if split alike; other wo
 // ---- One scale --------------------------------------------------------------------------------------------
 
 test("the shared scale ends at the largest weight of all panels", () => {
-  const parts = [0.2, 0.5].map((max) => ({ w: Float32Array.of(max, 0), R: 1, C: 2, max }));
-  assert.equal(findLargestWeight(parts), 0.5);
+  const blocks = [0.2, 0.5].map((max) => ({ w: Float32Array.of(max, 0), R: 1, C: 2, max }));
+  assert.equal(findLargestWeight(blocks), 0.5);
   assert.deepEqual(
-    parts.map((part) => computeSharedShades(part, "head", findLargestWeight(parts))[0]),
+    blocks.map((block) => computeSharedShades(block, "head", findLargestWeight(blocks))[0]),
     [102, 255],
   );
   assert.deepEqual(
-    parts.map((part) => computeSharedShades(part, "fixed", findLargestWeight(parts))[0]),
+    blocks.map((block) => computeSharedShades(block, "fixed", findLargestWeight(blocks))[0]),
     [51, 128],
   );
   assert.deepEqual(

@@ -41,7 +41,7 @@ const DEFAULTS = getDefaults("explorer");
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const near = (a, b, tolerance = 1e-4) => assert.ok(Math.abs(a - b) <= tolerance, `${a} is not ${b}`);
-const part = (rows) => {
+const makeBlock = (rows) => {
   const w = Float32Array.from(rows.flat());
   return { w, R: rows.length, C: rows[0].length, max: Math.max(...w) };
 };
@@ -349,7 +349,7 @@ test("pooled thumbnails can hide special rows and show one side of a pair", () =
 
 // ---- Links and shades ---------------------------------------------------------------------------------------
 
-const WEIGHTS = part([
+const WEIGHTS = makeBlock([
   [0.5, 0.25, 0.125, 0.125],
   [0.25, 0.25, 0.25, 0.25],
   [0, 0, 0, 1],
@@ -381,7 +381,7 @@ test("cumulative mass selects the fewest keys that reach the share", () => {
     const total = raw.reduce((a, b) => a + b, 0);
     const row = raw.map((w) => w / total);
     const goal = Math.ceil(random() * 98) / 100;
-    const mask = chooseLinks(part([row]), `mass${goal.toFixed(2)}`);
+    const mask = chooseLinks(makeBlock([row]), `mass${goal.toFixed(2)}`);
     const drawn = row.filter((_, c) => mask[c]);
     const heavy = [...row].sort((a, b) => b - a).slice(0, drawn.length);
     assert.deepEqual(
@@ -398,7 +398,7 @@ test("shades on four scales", () => {
     [0, 1, 2].map((r) =>
       [
         ...computeShades(
-          part([
+          makeBlock([
             [0.5, 0.25, 0, 0.001],
             [0.1, 0.1, 0.1, 0.1],
             [0, 0, 0, 0],
@@ -427,14 +427,14 @@ test("shades on four scales", () => {
     [170, 170, 170, 170],
     [0, 0, 0, 0],
   ]);
-  assert.equal(computeShades(part([[1]]), "log")[0], 255);
-  assert.equal(computeShades(part([[1.0001]]), "fixed")[0], 255);
+  assert.equal(computeShades(makeBlock([[1]]), "log")[0], 255);
+  assert.equal(computeShades(makeBlock([[1.0001]]), "fixed")[0], 255);
 });
 
 test("shades increase with weights", () => {
   const values = Array.from({ length: 500 }, (_, i) => i / 499);
   for (const scale of ["fixed", "head", "row", "log"]) {
-    const levels = computeShades(part([values]), scale);
+    const levels = computeShades(makeBlock([values]), scale);
     for (let i = 1; i < levels.length; i++) assert.ok(levels[i] >= levels[i - 1], scale);
     assert.equal(levels[0], 0);
     assert.equal(levels[499], 255);
@@ -620,10 +620,10 @@ test("links: for many words, only the strongest links between words are drawn, o
   const units = names.map((text, i) => ({ text, tokens: [i], special: i === 0, segment: 0 }));
   const n = names.length;
   const w = Float32Array.from({ length: n * n }, (_, i) => (i % n ? ((i * 37) % 101) / 250 : 0.5));
-  const part = { w, R: n, C: n, max: 0.5 };
+  const block = { w, R: n, C: n, max: 0.5 };
   for (const rule of ["all", "top3", "min0.10", "mass0.70"])
     for (const scale of ["fixed", "head", "row", "log"]) {
-      const [{ lines, ink }] = makeLinks([part], { rows: units, cols: units }, rule, scale);
+      const [{ lines, ink }] = makeLinks([block], { rows: units, cols: units }, rule, scale);
       const drawnCells = Array.from(lines.keys()).filter((i) => lines[i]);
       assert.equal(drawnCells.length, 20);
       assert.ok(drawnCells.every((i) => i % n && i >= n));

@@ -191,13 +191,13 @@ const withEdge = (look) => ({ ...look, width: look.width + EDGE }); // of a canv
 
 function scene({ pin, ...view }, reading, theme) {
   const axes = computeUnits(reading, view);
-  const parts = golden.open.map((head) => computeBlock(reading, head, view, axes));
-  const lines = makeLinks(parts, axes, view.links, view.scale);
+  const blocks = golden.open.map((head) => computeBlock(reading, head, view, axes));
+  const lines = makeLinks(blocks, axes, view.links, view.scale);
   const heads = golden.open.map((head, index) => {
-    const part = parts[index];
+    const block = blocks[index];
     const colours = reading.signed ? { colour: theme.signed.at(-2), negativeColour: theme.signed[1] } : {};
     const line = { colour: theme.heads[head], dash: theme.dashes[index], ...colours };
-    return { head, ...line, part, ...lines[index], shade: computeShades(part, view.scale) };
+    return { head, ...line, block, ...lines[index], shade: computeShades(block, view.scale) };
   });
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
   const find = (list, token) => (token === undefined ? null : list.findIndex((u) => u.tokens.includes(+token)));
@@ -329,7 +329,7 @@ set.panels.forEach(({ reading: i, head }, panel) =>
 
 function computePanels({ view: { pin, ...view }, at, diff }) {
   const units = set.readings.map((reading) => computeTextUnits(reading, view));
-  const parts = set.panels.map(({ reading: i, head }) =>
+  const blocks = set.panels.map(({ reading: i, head }) =>
     computeBlock(set.readings[i], head, view, { rows: units[i], cols: units[i] }),
   );
   const subtracted = diff && subtract(set, view, diff);
@@ -349,7 +349,7 @@ function computePanels({ view: { pin, ...view }, at, diff }) {
     const [row, col] = pinnedUnits.map((unit) => (unit === null ? [null, 1] : counterparts[unit]));
     return row && col ? { row: row[0], rows: row[1], col: col[0], cols: col[1] } : null;
   };
-  return { units, parts, subtracted, mapFocus, top: findLargestWeight(parts) };
+  return { units, blocks, subtracted, mapFocus, top: findLargestWeight(blocks) };
 }
 
 // Combine the marks of a heatmap and of the canvas over it, which covers the labels of a focused axis with new ones.
@@ -370,7 +370,7 @@ function drawTwice(scene, focus, panelLook) {
 
 for (const [name, expected] of Object.entries(golden.together)) {
   const { view } = expected;
-  const { units, parts, subtracted, mapFocus, top } = computePanels(expected);
+  const { units, blocks, subtracted, mapFocus, top } = computePanels(expected);
   const maxUnits = Math.max(...units.map((list) => list.length));
   const makePanelLook = (measureLabel) => ({
     ...look,
@@ -378,11 +378,11 @@ for (const [name, expected] of Object.entries(golden.together)) {
     labelWidth: Math.max(...units.map((list) => measureLabel(list, list, look))),
   });
   set.panels.forEach(({ reading: i, head }, panel) => {
-    const shade = computeSharedShades(parts[panel], view.scale, top);
+    const shade = computeSharedShades(blocks[panel], view.scale, top);
     const axes = { rows: units[i], cols: units[i] };
     test(`heatmap of panel ${panel}, ${name}`, () => {
       const marks = drawTwice(
-        { ...axes, head: { part: parts[panel], shade } },
+        { ...axes, head: { block: blocks[panel], shade } },
         mapFocus(i),
         makePanelLook(measureHeatmapLabel),
       );
@@ -392,9 +392,9 @@ for (const [name, expected] of Object.entries(golden.together)) {
       const canvas = new Canvas();
       const drawnHead = {
         head,
-        part: parts[panel],
+        block: blocks[panel],
         shade,
-        ...makeLinks([parts[panel]], axes, view.links, view.scale, top)[0],
+        ...makeLinks([blocks[panel]], axes, view.links, view.scale, top)[0],
         colour: theme.heads[head % set.readings[i].heads],
         dash: [],
       };
@@ -406,7 +406,7 @@ for (const [name, expected] of Object.entries(golden.together)) {
   if (expected.diff) {
     test(`difference, ${name}`, () => {
       const { rows, d, R, C, top } = subtracted;
-      const head = { part: { w: d, R, C }, shade: computeSignedShades(subtracted), largest: top };
+      const head = { block: { w: d, R, C }, shade: computeSignedShades(subtracted), largest: top };
       const scene = { rows, cols: rows, head };
       const marks = drawTwice(scene, mapFocus(set.panels[expected.diff[0]].reading), {
         ...look,

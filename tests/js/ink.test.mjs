@@ -24,9 +24,9 @@ test("a palette interpolates its stops and is opaque", () => {
 const LEVELS = Uint32Array.from({ length: 256 }, (_, i) => i); // each colour is its shade
 
 function paintInto(target, stride, offset, w, [R, C], size, signed = false) {
-  const part = { w: Float32Array.from(w), R, C, signed };
+  const block = { w: Float32Array.from(w), R, C, signed };
   const shading = { factors: new Float64Array(R).fill(1), shade: (level) => level };
-  paint(part, shading, [matchCellsToPixels(R, size), matchCellsToPixels(C, size)], LEVELS, target, stride, offset);
+  paint(block, shading, [matchCellsToPixels(R, size), matchCellsToPixels(C, size)], LEVELS, target, stride, offset);
   return [...target];
 }
 
@@ -49,9 +49,9 @@ test("if cells share a pixel, it shows the strongest one", () => {
 
 test("rows are multiplied by their factors before cells share pixels", () => {
   const shading = { factors: Float64Array.of(1, 100), shade: (level) => level };
-  const part = { w: Float32Array.of(9, 8, 1, 2), R: 2, C: 2 };
+  const block = { w: Float32Array.of(9, 8, 1, 2), R: 2, C: 2 };
   const target = new Uint32Array(1);
-  paint(part, shading, [matchCellsToPixels(2, 1), matchCellsToPixels(2, 1)], LEVELS, target, 1, 0);
+  paint(block, shading, [matchCellsToPixels(2, 1), matchCellsToPixels(2, 1)], LEVELS, target, 1, 0);
   assert.equal(target[0], 200);
 });
 
@@ -103,8 +103,8 @@ test("a token of thousands of letters is cut with few measurements", () => {
 });
 
 test("signed numbers have shades on both sides of the middle", () => {
-  const part = { w: Float32Array.from([1, -1, 0, -0.5]), R: 2, C: 2 };
-  assert.deepEqual([...computeDivergingShades(part, Uint8ClampedArray.from([255, 255, 0, 128]))], [255, 1, 128, 64]);
+  const block = { w: Float32Array.from([1, -1, 0, -0.5]), R: 2, C: 2 };
+  assert.deepEqual([...computeDivergingShades(block, Uint8ClampedArray.from([255, 255, 0, 128]))], [255, 1, 128, 64]);
 });
 
 test("if signed cells share a pixel, it shows the one farthest from zero", () => {

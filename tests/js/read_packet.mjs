@@ -13,7 +13,8 @@ import {
 import { unpack } from "../../mha_viz/browser/reading.js";
 
 const DEFAULT = { unit: "words", special: "keep", side: "all" };
-const makePlain = (part) => part && { ...part, w: Array.from(part.w), hidden: part.hidden && Array.from(part.hidden) };
+const makePlain = (block) =>
+  block && { ...block, w: Array.from(block.w), hidden: block.hidden && Array.from(block.hidden) };
 
 function header(reading) {
   const { matrices, thumbs, ...rest } = reading;

@@ -43,7 +43,7 @@ test("a missing half of the sentence is left out; if both are missing, there is 
 test("the explained link is the focused cell or the strongest drawn link of a token, if at least 1 %", () => {
   const unit = (text, ...tokens) => ({ text, tokens });
   const axes = { rows: [unit("a", 0), unit("b", 1)], cols: [unit("a", 0), unit("b", 1)] };
-  const head = { part: { w: new Float32Array([0.9, 0.1, 0.995, 0.005]), R: 2, C: 2 } };
+  const head = { block: { w: new Float32Array([0.9, 0.1, 0.995, 0.005]), R: 2, C: 2 } };
   assert.deepEqual(findExplainedLink(head, axes, { row: 0, col: 1 }), { row: 0, col: 1 });
   assert.equal(findExplainedLink(head, axes, { row: 1, col: 1 }), null);
   assert.deepEqual(findExplainedLink(head, axes, { row: 0, col: null }), { row: 0, col: 0 });

@@ -43,7 +43,7 @@ export function subtractPanels(panelSet, view) {
   const result = view.diff && subtract(panelSet, view, view.diff);
   if (!result?.partner) return result;
   const head = {
-    part: { w: result.d, R: result.R, C: result.C },
+    block: { w: result.d, R: result.R, C: result.C },
     shade: computeSignedShades(result),
     largest: result.top,
   };

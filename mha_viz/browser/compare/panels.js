@@ -67,20 +67,20 @@ export function computeVisiblePart({ data, stage: { view }, look }) {
   const cols = panelSet.readings.map((reading, i) =>
     reading.keys ? computeTextUnits(getKeys(reading), view) : units[i],
   );
-  const parts = panelSet.panels.map(({ reading, head }) =>
+  const blocks = panelSet.panels.map(({ reading, head }) =>
     computeBlock(panelSet.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
   );
-  const top = findLargestWeight(parts);
+  const top = findLargestWeight(blocks);
   const heads = panelSet.panels.map(({ reading, head }, index) => {
-    const [part, axes] = [parts[index], { rows: units[reading], cols: cols[reading] }];
+    const [block, axes] = [blocks[index], { rows: units[reading], cols: cols[reading] }];
     return {
       head,
-      part,
-      shade: computeSharedShades(part, scale, top),
-      ...(as === "links" ? makeLinks([part], axes, links, scale, top)[0] : {}),
+      block,
+      shade: computeSharedShades(block, scale, top),
+      ...(as === "links" ? makeLinks([block], axes, links, scale, top)[0] : {}),
       colour: look.heads[(head % panelSet.readings[reading].heads) % look.heads.length],
       dash: /** @type {number[]} */ ([]),
-      ...(part.signed ? getSignColours(look) : {}),
+      ...(block.signed ? getSignColours(look) : {}),
     };
   });
   data.derived = { key, units, columns: cols, heads, top, counterparts: {}, diff: subtractPanels(panelSet, view) };
@@ -89,14 +89,14 @@ export function computeVisiblePart({ data, stage: { view }, look }) {
 // Choose the kind of numbers of the scale: that of the first signed panel or, if none is, of the first without shares.
 /** @type {(heads: ShownHead[]) => NumberKind} */
 const chooseKind = (heads) => {
-  const parts = heads.map(({ part }) => part);
-  return parts.find(({ signed }) => signed) ?? parts.find((part) => !isShare(part)) ?? {};
+  const blocks = heads.map(({ block }) => block);
+  return blocks.find(({ signed }) => signed) ?? blocks.find((block) => !isShare(block)) ?? {};
 };
 
 /** @type {(stores: Stores, page: Parts) => void} */
 export function drawScale({ data: { panelSet, derived }, stage, look }, page) {
   const { as, scale } = stage.view;
-  const isSigned = derived.heads.some((head) => head.part.signed);
+  const isSigned = derived.heads.some((head) => head.block.signed);
   const { colour, negativeColour } = isSigned ? getSignColours(look) : { colour: look.ink };
   const colours = `linear-gradient(90deg, ${(isSigned ? look.signed : look.ramp).join()})`;
   page.ramp.style.background = as === "links" ? makeLineRamp(colour, negativeColour) : colours;
@@ -255,22 +255,22 @@ function linkScrolling(stores, page, index) {
 /** @type {(stores: Stores, index: number, spot: Place | null) => Children} */
 function describePanel({ data: { panelSet, derived }, stage }, index, spot) {
   const { reading } = panelSet.panels[index];
-  const { part } = derived.heads[index];
+  const { block } = derived.heads[index];
   const axes = { rows: derived.units[reading], cols: derived.columns[reading] };
   if (!axes.rows.length || !axes.cols.length) return ["This panel has only special tokens."];
   if (spot?.missing) return describeMissing(stage.view, spot.missing);
-  if (!spot) return describeStrongest(part, axes, stage.view);
-  if (spot.row !== null && spot.col !== null) return describeLink(axes, spot, computeSpanWeight(part, spot), part);
-  return describeWord(part, axes, spot);
+  if (!spot) return describeStrongest(block, axes, stage.view);
+  if (spot.row !== null && spot.col !== null) return describeLink(axes, spot, computeSpanWeight(block, spot), block);
+  return describeWord(block, axes, spot);
 }
 
-/** @type {(part: Block, axes: Axes, view: Settings) => Children} */
-function describeStrongest(part, axes, view) {
-  const best = findStrongest(part, axes.rows, axes.cols);
+/** @type {(block: Block, axes: Axes, view: Settings) => Children} */
+function describeStrongest(block, axes, view) {
+  const best = findStrongest(block, axes.rows, axes.cols);
   const isOrdinary = !axes.rows[best.row].special && !axes.cols[best.col].special;
   return [
     makeSoft(`strongest ${isOrdinary ? `between ${nameUnits(view.unit)} ` : ""}`),
-    ...describeLink(axes, best, best.weight, part),
+    ...describeLink(axes, best, best.weight, block),
   ];
 }
 
@@ -284,18 +284,18 @@ function describeLink(axes, { row, rows, col, cols }, weight, kind) {
   return [link, " ", makeAmount(formatNumber(weight, kind))];
 }
 
-/** @type {(part: Block, axes: Axes, spot: Span) => Children} */
-function describeWord(part, axes, spot) {
+/** @type {(block: Block, axes: Axes, spot: Span) => Children} */
+function describeWord(block, axes, spot) {
   const isQuery = spot.row !== null;
   /** @type {(i: number) => Cells} */
   const makeCells = (i) => (spot.row === null ? { ...spot, row: i, rows: 1 } : { ...spot, col: i, cols: 1 });
   const units = isQuery ? axes.cols : axes.rows;
-  const weights = units.map((_, i) => computeSpanWeight(part, makeCells(i)));
+  const weights = units.map((_, i) => computeSpanWeight(block, makeCells(i)));
   const word = isQuery ? joinTexts(axes.rows, spot.row, spot.rows) : joinTexts(axes.cols, spot.col, spot.cols);
   const targets = findTopThree(weights).flatMap((i, index) => [
     index ? ", " : "",
     isolateText(units[i].text),
-    ` ${formatNumber(weights[i], part)}`,
+    ` ${formatNumber(weights[i], block)}`,
   ]);
   return [makeLinkText(makeBold(word), isQuery ? " → " : " ← ", ...targets)];
 }

@@ -342,11 +342,11 @@ function canSubtractTokens(a, b, ours, theirs) {
 
 // ---- One scale ----------------------------------------------------------------------------------------------
 
-// Return the largest weight of all parts: the end of the scale that panels share.
-/** @type {(parts: (Block | null)[]) => number} */
-export const findLargestWeight = (parts) => parts.reduce((top, part) => Math.max(top, part?.max ?? 0), 0);
-/** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
-export const computeSharedShades = (part, scale, top) => computeShades({ ...part, max: top }, scale);
+// Return the largest weight of all blocks: the end of the scale that panels share.
+/** @type {(blocks: (Block | null)[]) => number} */
+export const findLargestWeight = (blocks) => blocks.reduce((top, block) => Math.max(top, block?.max ?? 0), 0);
+/** @type {(block: Block, scale: string, top: number) => Uint8ClampedArray} */
+export const computeSharedShades = (block, scale, top) => computeShades({ ...block, max: top }, scale);
 
 // ---- Differences --------------------------------------------------------------------------------------------
 

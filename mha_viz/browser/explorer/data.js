@@ -149,7 +149,7 @@ export class VisibleState {
     const rowsKey = serializeSettings(view, "explorer", STRENGTH_SETTINGS);
     const axes = this.#getAxes(rowsKey);
     const headsWithoutLinks = loadedHeads.map((head) => this.#makeHead(head, axes));
-    const blocks = headsWithoutLinks.map(({ part }) => part); // `part` is the block of a head
+    const blocks = headsWithoutLinks.map(({ block }) => block); // `block` is the block of a head
     const links = makeLinks(blocks, axes, linkSetting, scale);
     const heads = headsWithoutLinks.map((head, i) => ({ ...head, ...links[i] }));
     return (this.#state = { key, reading, rowsKey, axes, heads });
@@ -170,10 +170,10 @@ export class VisibleState {
     const { reading } = this.#data;
     const { view } = this.#stage;
     const look = this.#look;
-    const part = computeBlock(reading, head, view, axes);
+    const block = computeBlock(reading, head, view, axes);
     const dash = getHeadDash(look, view, head);
     const colours = reading.signed ? getSignColours(look) : { colour: getHeadColour(look, reading, head) };
-    return { head, dash, part, shade: computeShades(part, view.scale), ...colours };
+    return { head, dash, block, shade: computeShades(block, view.scale), ...colours };
   }
 
   // Return the pinned spot, or null if its tokens are not shown.
@@ -216,7 +216,7 @@ export function publishArcs(stores, description) {
   const { visible, data, isStandalone } = stores;
   if (isStandalone || !visible.openHead) return;
   const { rows } = visible.axes;
-  const { part, colour, head } = visible.openHead;
+  const { block, colour, head } = visible.openHead;
   const wordRows = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
   const spot = visible.findPinnedSpot() ?? { row: null, col: null };
   /** @type {(row: number, col: number) => boolean} */
@@ -225,7 +225,7 @@ export function publishArcs(stores, description) {
   const arcs = [];
   wordRows.forEach((row, from) =>
     wordRows.forEach((col, to) => {
-      const weight = part.w[row * part.C + col];
+      const weight = block.w[row * block.C + col];
       if (row !== col && weight >= MIN_WEIGHT && isShown(row, col)) arcs.push([from, to, weight]);
     }),
   );

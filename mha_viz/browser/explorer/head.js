@@ -263,7 +263,7 @@ export class HeadView {
   #drawLineScale({ heads, rows, cols }) {
     const { data, stage, look } = this.#stores;
     const [{ colour, negativeColour }, { scale, unit }] = [heads[0], stage.view];
-    const top = Math.max(...heads.map(({ part }) => part.max));
+    const top = Math.max(...heads.map(({ block }) => block.max));
     this.#lineRamp.style.background = makeLineRamp(
       heads.length > 1 && !negativeColour ? look.ink : colour,
       negativeColour,

@@ -311,13 +311,13 @@ export function drawGrid(canvas, reading, view, look) {
   let cellPixels = []; // for rows and columns; the same for all heads
   for (let i = 0; i < layers.length * heads.length; i++) {
     const [row, column] = [Math.floor(i / heads.length), i % heads.length];
-    const part = getBlock(layers[row] * reading.heads + heads[column]);
+    const block = getBlock(layers[row] * reading.heads + heads[column]);
     const x = Math.round((layout.left + column * layout.step) * ratio);
     const y = Math.round((layout.top + row * layout.step) * ratio);
-    if (!part.R || !part.C) continue;
-    if (!cellPixels.length) cellPixels = [matchCellsToPixels(part.R, size), matchCellsToPixels(part.C, size)];
-    const colours = part.signed ? look.signedColours : look.colours;
-    paint(part, computeShading(part, view.scale), cellPixels, colours, target, canvas.width, y * canvas.width + x);
+    if (!block.R || !block.C) continue;
+    if (!cellPixels.length) cellPixels = [matchCellsToPixels(block.R, size), matchCellsToPixels(block.C, size)];
+    const colours = block.signed ? look.signedColours : look.colours;
+    paint(block, computeShading(block, view.scale), cellPixels, colours, target, canvas.width, y * canvas.width + x);
   }
   context.putImageData(image, 0, 0);
   drawLabels(context, reading, layout, look);

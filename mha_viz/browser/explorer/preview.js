@@ -215,7 +215,7 @@ function fillMenu(select, units) {
 /** @type {(reading: Reading, head: ShownHead | undefined, axes: Axes, spot: Spot | null) => Link | null} */
 function suggestLink(reading, head, { rows, cols }, spot) {
   if (reading.bins || !head || !spot || spot.row === null) return null;
-  const { w, C } = head.part;
+  const { w, C } = head.block;
   const weights = cols.map((unit, i) => (unit.special ? -1 : w[spot.row * C + i]));
   const col = spot.col ?? weights.indexOf(Math.max(...weights));
   if (col < 0 || weights[col] < 0) return null; // only special tokens are left

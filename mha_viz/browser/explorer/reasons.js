@@ -12,8 +12,8 @@ const MIN_WEIGHT = 0.01; // the smallest weight that is explained
 
 // Return the focused link or, for a focused token, its strongest drawn link; null if its weight is below 1 %.
 /** @type {(head: ShownHead, axes: Axes, focus: Spot) => Cell | null} */
-export function findExplainedLink({ part, chosen }, { rows, cols }, { row, col }) {
-  const { w, C } = part;
+export function findExplainedLink({ block, chosen }, { rows, cols }, { row, col }) {
+  const { w, C } = block;
   let best = null;
   let bestWeight = MIN_WEIGHT;
   for (let r = row ?? 0; r <= (row ?? rows.length - 1); r++)

@@ -219,7 +219,7 @@ const measureBelow = (stage) => (stage.querySelector(".bar") ?? stage.querySelec
 function drawMap({ canvas, signs, picture, root }, shades, scene, look, colours) {
   const n = scene.rows.length;
   paintCells(picture, shades, colours, n);
-  const head = { part: { R: n, C: n, w: NO_WEIGHTS }, shade: NO_SHADE, picture };
+  const head = { block: { R: n, C: n, w: NO_WEIGHTS }, shade: NO_SHADE, picture };
   const layout = drawHeatmap(canvas, { ...scene, head }, look);
   Object.assign(signs.style, { left: `${layout.left}px`, top: `${layout.top}px`, width: `${n * layout.cell}px` });
   root.style.setProperty("--wide", `${layout.width}px`);

@@ -9,12 +9,12 @@ Also compare profiles, match heads of two models, and search and group the links
 """
 
 from mha_viz.analysis.bundled_data import establish
-from mha_viz.analysis.matching import in_runs
+from mha_viz.analysis.matching import count_in_runs
 from mha_viz.analysis.replication import replicate
 from mha_viz.figures.words.report import report
 from mha_viz.study.chance import permutation_test
 from mha_viz.study.link_groups import group_links
-from mha_viz.study.many_profiles import profile_all, side_by_side
+from mha_viz.study.many_profiles import compare_scores, profile_all
 from mha_viz.study.matching import match_heads
 from mha_viz.study.paired_heads import compare_heads
 from mha_viz.study.paired_heads import compare_roles as compare
@@ -25,14 +25,14 @@ __all__ = [
     "ablate",
     "compare",
     "compare_heads",
+    "compare_scores",
+    "count_in_runs",
     "establish",
     "group_links",
-    "in_runs",
     "match_heads",
     "permutation_test",
     "profile_all",
     "replicate",
     "report",
     "search_links",
-    "side_by_side",
 ]

@@ -209,7 +209,7 @@ def test_several_corpora_and_steps_of_a_training_in_one_call(client: Any, corpus
         assert mv.load_profile(tmp_path / "out" / profile.model / profile.corpus) == profile
     together = pd.read_csv(tmp_path / "out" / "profiles.csv")
     assert list(together.columns[4:]) == [f"{model} on {name}" for model, name in names]
-    for _, row in mv.roles.side_by_side(measured).iterrows():
+    for _, row in mv.roles.compare_scores(measured).iterrows():
         for profile in measured:
             lines = profile.tables["candidates"]
             same = np.logical_and.reduce([lines[key] == row[key] for key in ("layer", "head", "role", "detail")])

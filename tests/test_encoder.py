@@ -6,6 +6,7 @@ import copy
 import json
 import mmap
 import pickle
+import re
 import shutil
 from collections.abc import Callable
 from itertools import pairwise
@@ -212,7 +213,10 @@ def test_a_folder_opens_by_a_path_of_pathlib(folder: Path, monkeypatch: pytest.M
 def test_a_snapshot_of_the_hub_is_named_by_its_commit(folder: Path, tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     (tmp_path / "snapshots").mkdir()
-    assert Encoder.from_folder(folder.rename(tmp_path / "snapshots" / commit)).revision == commit
+    snapshot = folder.rename(tmp_path / "snapshots" / commit)
+    assert Encoder.from_folder(snapshot).revision == commit
+    digest = Encoder.from_folder(snapshot.rename(tmp_path / "snapshots" / "final")).revision
+    assert re.fullmatch("[0-9a-f]{12}", digest)  # no commit, so that two trainings are not mistaken for each other
 
 
 def test_a_missing_weight_is_named(folder: Path) -> None:

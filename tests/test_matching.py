@@ -128,7 +128,7 @@ def test_an_untrained_model_has_no_head_of_the_trained_one() -> None:
         matched[Head(9, 0)]
     trained = mv.load_profile("toy")
     other = replace(trained, facts={**trained.facts, "model": "toy@0"})
-    table = mv.roles.in_runs([other, trained], [matched])
+    table = mv.roles.count_in_runs([other, trained], [matched])
     assert set(table["runs"]) == {1}, "what is matched by chance counts nowhere"
 
 
@@ -170,15 +170,15 @@ def test_roles_are_counted_over_runs(tmp_path: Path) -> None:
     subjects = toy.tables["roles"].query("detail == 'nsubj dep_to_head'")
     other = replace(toy, tables={**toy.tables, "roles": subjects})
     none = replace(toy, tables={**toy.tables, "roles": subjects[:0]})
-    table = mv.roles.in_runs([toy, other, none])
+    table = mv.roles.count_in_runs([toy, other, none])
     assert [*table.columns] == [*RUN_COLUMNS]
     assert table.iloc[0].tolist() == ["syntax", "nsubj dep_to_head", 2, 3, "L0H0, L1H2; L0H0, L1H2; –"]
     assert set(table["runs"][1:]) == {1}
     assert len(table) == toy.roles[["role", "detail"]].drop_duplicates().shape[0]
     with pytest.raises(SettingError, match="two or more profiles"):
-        mv.roles.in_runs([toy])
+        mv.roles.count_in_runs([toy])
     with pytest.raises(SettingError, match="not a profile"):
-        mv.roles.in_runs([toy, "toy"])  # type: ignore[list-item]
+        mv.roles.count_in_runs([toy, "toy"])  # type: ignore[list-item]
 
 
 def test_along_matched_heads_a_role_counts_on_each_head(permuted: Encoder) -> None:
@@ -188,14 +188,14 @@ def test_along_matched_heads_a_role_counts_on_each_head(permuted: Encoder) -> No
     moved["head"] = [ORDER[layer].index(head) for layer, head in zip(moved["layer"], moved["head"], strict=True)]
     other = replace(toy, facts={**toy.facts, "model": permuted.name}, tables={**toy.tables, "roles": moved})
     matched = mv.roles.match_heads("toy", permuted, most=30)
-    table = mv.roles.in_runs([toy, other], [matched])
+    table = mv.roles.count_in_runs([toy, other], [matched])
     assert set(table["runs"]) == {2}
     assert len(table) == len(toy.roles)
     for heads in table["heads"]:
         one, same = map(Head.parse, heads.split("; "))
         assert matched[one] == same
     with pytest.raises(SettingError, match=r"Give \[match_heads\('toy', 'permuted'\)\]"):
-        mv.roles.in_runs([toy, other], [mv.roles.match_heads("toy", "toy", most=2)])
+        mv.roles.count_in_runs([toy, other], [mv.roles.match_heads("toy", "toy", most=2)])
 
 
 def test_matches_of_readings_name_the_layers_of_their_models() -> None:

@@ -270,6 +270,10 @@ def test_other_devices_are_refused(device: Any) -> None:
         mv.load("toy", device)
 
 
+def test_a_device_of_pytorch_is_accepted() -> None:
+    assert mv.load("toy", torch.device("cpu")).device == "cpu"
+
+
 def test_a_device_that_is_not_there_is_refused_before_anything_is_loaded() -> None:
     with pytest.raises(SettingError, match=r"No GPU was found|There is no GPU 63"):
         mv.load("nobody/nothing", "cuda:63")

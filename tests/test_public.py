@@ -78,8 +78,8 @@ PUBLIC = {
     "mha_viz.quantities": {"gradient_weighted", "norm_weighted", "rollout", "unexplained"},
     "mha_viz.recipes": {"Recipes", "ablate", "compare", "fit", "load", "score"},
     "mha_viz.roles": {
-        *("ablate", "compare", "compare_heads", "establish", "group_links", "in_runs", "match_heads"),
-        *("permutation_test", "profile_all", "replicate", "report", "search_links", "side_by_side"),
+        *("ablate", "compare", "compare_heads", "establish", "group_links", "count_in_runs", "match_heads"),
+        *("permutation_test", "profile_all", "replicate", "report", "search_links", "compare_scores"),
     },
     "mha_viz.text": {"Cut", "Token", "TokenizedText"},
 }

@@ -146,7 +146,7 @@ def find_matches(
     return HeadMatches(one, other, rows, mean, tuple(pairs))
 
 
-def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) -> pd.DataFrame:
+def count_in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) -> pd.DataFrame:
     """Count the profiles in which a role is found on any head.
 
     The profiles may come from trainings with different seeds, or from the steps of one training. The table has one row
@@ -159,7 +159,7 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
     the matched heads have it, if they are closer than chance (:class:`HeadMatch`). Raises SettingError for fewer than
     two profiles, and for matches of other models.
 
-    >>> mv.roles.in_runs([mv.load_profile("toy"), mv.load_profile("toy")])["runs"].unique().tolist()
+    >>> mv.roles.count_in_runs([mv.load_profile("toy"), mv.load_profile("toy")])["runs"].unique().tolist()
     [2]
     """
     import pandas as pd

@@ -196,7 +196,7 @@ class MinimalPairs:
         import pandas as pd
 
         check_same_model(profile, self.model, self.revision)
-        require_a_single_head(self.ablated)
+        require_any_single_head(self.ablated)
         rows: list[tuple[object, ...]] = []
         for kind in (ALL_PAIRS, *self.kinds):
             for effect in (row for row in self.needs(kind) if len(row.heads) == 1):
@@ -226,7 +226,7 @@ class MinimalPairs:
         return Accuracy(kind, n, right / n, interval, float(margins.mean()), int((margins == 0).sum()))
 
 
-def require_a_single_head(ablated: Iterable[Sequence[Head]]) -> None:
+def require_any_single_head(ablated: Iterable[Sequence[Head]]) -> None:
     """Raise SettingError unless at least one set is a single head, as the table in a profile requires."""
     if not any(len({*heads}) == 1 for heads in ablated):
         problem = "A profile stores the results of single heads, but no head was switched off alone."

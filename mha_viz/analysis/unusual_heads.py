@@ -13,7 +13,7 @@ in bits: its share of attention times the logarithm to base 2 of that share over
 is the mean of all heads in this text, or of this head over a corpus (:data:`Habits`), whichever is more; for a link,
 it is at least the mean weight that the head gives elsewhere in the text to that key, and at that distance. The surprise
 is a term of a Kullback–Leibler divergence, so all kinds have the same scale. Findings below :data:`MIN_BITS` bits are
-dropped, so a head's habit is reported only in a text where it is stronger than usual.
+dropped, so what a head usually does is reported only in a text where it is stronger than usual.
 
 Never reported are links between two function words, links that begin or end at a word that was read as [UNK], and links
 between the subwords of one word.

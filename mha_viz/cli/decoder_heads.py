@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     from mha_viz.study.decoder_heads import find_induction_heads  # imports torch
 
     encoder = load_model(model, args.device, args.dtype)
-    with progress_bar("of the sequences") as progress:
+    with progress_bar("of the sequences") as progress:  # "12% of the sequences"
         result = find_induction_heads(
             encoder,
             length=args.length,

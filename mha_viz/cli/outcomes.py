@@ -76,7 +76,7 @@ def format_pairs(pairs: PairedDifferences, corpus: str) -> list[str]:
 
 
 def format_runs(table: pd.DataFrame) -> list[str]:
-    """Format the table of :func:`mha_viz.roles.in_runs`: for each role, the runs that have it and its heads in each."""
+    """Format the table of :func:`mha_viz.roles.count_in_runs`: for each role, its runs and its heads in each."""
     rows, roles = [("role", "runs", "heads, by run")], cast("Any", table.itertuples(index=False))
     for row in roles:
         role = label_link(row.detail) if " " in row.detail else describe_link(row.detail) or row.detail

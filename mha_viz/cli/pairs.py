@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.pairs import MAX_Q, HeadEffect, MinimalPairs, require_a_single_head
+from mha_viz.analysis.pairs import MAX_Q, HeadEffect, MinimalPairs, require_any_single_head
 from mha_viz.analysis.profile import check_same_model
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import get_partial_folder, offer_to_continue
@@ -32,7 +32,7 @@ from mha_viz.request import METHODS, METHODS_OVER_CORPUS
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_LISTED = 12  # heads that are listed
+MAX_LISTED = 12  # maximum number of heads in a list
 
 
 def add_options(parser: Parser) -> None:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     pairs, recipes = read_pairs(args.pairs), open_recipes(args)
     profile = None if args.profile is None else read_own_profile(args.profile)
     if profile is not None and args.heads is not None:
-        require_a_single_head(args.heads)
+        require_any_single_head(args.heads)
     folder = get_partial_folder(destination, "parts")
     from mha_viz.study.pairs import minimal_pairs  # imports torch
 
@@ -120,7 +120,7 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
         )
     if result.accuracies()[0].ties:
         yield "In a tie, both sentences score the same, as when the words that differ are unknown to the model."
-    rows = result.needs()  # of all heads, needed or not
+    rows = result.needs()  # one for each head, whether it is needed or not
     needed_heads = sorted((row for row in rows if row.is_needed), key=lambda row: row.difference)
     yield f"needed heads: {len(needed_heads)} of {len(rows)} (q < {MAX_Q}, and fewer pairs right without the head)"
     yield from map(_format_effect, needed_heads[:MAX_LISTED])
@@ -128,7 +128,8 @@ def _iter_lines(result: MinimalPairs) -> Iterator[str]:
         yield f"and {len(needed_heads) - MAX_LISTED} more"
     for kind in result.kinds:
         names = [_format_heads(row) for row in result.needs(kind) if row.is_needed]
-        yield f"{kind}: {', '.join(names[:MAX_LISTED]) or 'none'}"
+        more = f", and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        yield f"{kind}: {', '.join(names[:MAX_LISTED]) or 'none'}{more}"
     if len(needed_heads) < len(rows):
         yield "A head that is not listed may still contribute: others can make up for it (see --heads L0H0+L0H1)."
 
@@ -138,6 +139,7 @@ def _format_heads(row: HeadEffect) -> str:
 
 
 def _format_effect(row: HeadEffect) -> str:
-    change = with_interval(row.difference, *row.interval, 3)
+    accuracy_change = with_interval(row.difference, *row.interval, 3)
     roles = f"; {', '.join(row.roles)}" if row.roles else ""
-    return f"{_format_heads(row)}  {change}, {counted(row.lost, 'pair')} newly wrong, {row.gained} newly right{roles}"
+    changed_pairs = f"{counted(row.lost, 'pair')} newly wrong, {row.gained} newly right"
+    return f"{_format_heads(row)}  accuracy {accuracy_change}, {changed_pairs}{roles}"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mha_viz.analysis.bundled_data import check_profiles
-from mha_viz.analysis.matching import in_runs
+from mha_viz.analysis.matching import count_in_runs
 from mha_viz.analysis.profile import Profile, find_profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
 from mha_viz.attention import Head
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> None:
         raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
     if args.runs is not None:
         runs = [profile, *map(read_profile, (parse_profile(args.corpus), *args.runs))]
-        table = in_runs(runs)
+        table = count_in_runs(runs)
         return write_and_print(destination, lambda: table, format_runs(table))
     if args.beside:
         return _compare_models(args, profile, destination)

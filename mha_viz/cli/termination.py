@@ -115,8 +115,8 @@ def _send_sigint() -> None:
 def describe_kept_output(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
     """Say what a stopped command has kept, and how to continue.
 
-    ``record`` maps each file that the command wrote to its inode number (:func:`mha_viz.files.record_writes`).
-    File times are not used, because the clock may have been set in the meantime.
+    ``record`` maps each file that the command wrote to its inode number (:func:`mha_viz.files.record_writes`), which
+    shows whether it was replaced since; times of files would not, because the clock may have been set.
     """
     outputs = [value for name in OUTPUT_OPTIONS if (value := getattr(args, name, None)) not in (None, "", "-")]
     paths = [Path(value) for value in outputs]
@@ -142,7 +142,7 @@ def _iter_partial_folders(path: Path) -> Iterator[Path]:
 
     They are hidden folders beside ``path`` and, if it is an output folder with partial results in it, ``path`` itself.
     """
-    for pattern in SIBLING_PATTERNS if path.name else ():  # "." has no name, and no folders beside it
+    for pattern in SIBLING_PATTERNS if path.name else ():  # none can be named after "."
         folder = path.with_name(pattern.format(path.name))
         if folder.is_dir() and any(folder.iterdir()):
             yield folder

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-__all__ = ["profile_all", "side_by_side"]
+__all__ = ["compare_scores", "profile_all"]
 
 ROLE_COLUMNS = ["layer", "head", "role", "detail"]
 TABLE_FILE = "profiles.csv"
@@ -45,7 +45,7 @@ def profile_all(
         corpora: a list of corpora as for :func:`mha_viz.profile`.
         models: a list of models as for :func:`mha_viz.profile`, such as snapshots of a training, "toy@400".
         out: a folder for the profiles, each in ``MODEL/CORPUS``, and for ``profiles.csv``, the table of
-            :func:`side_by_side`.
+            :func:`compare_scores`.
         batch: as for :func:`mha_viz.profile`.
         device: as for :func:`mha_viz.load`, where a model is a name.
         progress: as for :func:`mha_viz.profile`.
@@ -89,7 +89,7 @@ def _iter_profiles(
 def write_table(profiles: Sequence[Profile], folder: Path) -> Path:
     """Write the table of several profiles to a folder and return its path. Raises ExportError."""
     make_folder(folder)
-    text = format_csv(side_by_side(profiles))
+    text = format_csv(compare_scores(profiles))
     try:
         with write_atomically(folder / TABLE_FILE) as file:
             file.write(text.encode())
@@ -100,7 +100,7 @@ def write_table(profiles: Sequence[Profile], folder: Path) -> Path:
     return folder / TABLE_FILE
 
 
-def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
+def compare_scores(measured: Sequence[Profile]) -> pd.DataFrame:
     """Return the scores of several profiles in one table.
 
     There is a row for each head and role that meets its criterion in at least one profile, and a column for each
@@ -110,7 +110,7 @@ def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
 
     check_items(measured, Profile, *PROFILE_KIND)
     if not measured:
-        raise SettingError("No profile was given.", "Give two or more: mv.roles.side_by_side([first, second]).")
+        raise SettingError("No profile was given.", "Give two or more: mv.roles.compare_scores([first, second]).")
     columns = [
         profile.tables["candidates"].set_index(ROLE_COLUMNS)["score"].rename(f"{profile.model} on {profile.corpus}")
         for profile in measured

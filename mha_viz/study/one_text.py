@@ -50,8 +50,8 @@ class RequestFields(TypedDict, total=False):
             token. Needed only if several tokens are masked.
         word: the word whose log-probability is the score, by default the most probable one.
         other: a second text; the question is then the cosine of both texts.
-        off_in: with ``other``, the text in which heads are off: "both", "first" or "second". Importance is averaged
-            over the tokens of the same text.
+        off_in: with ``other``, the text in which heads are off: "both", "first" or "second". For
+            ``gradient_importance``, the text over whose tokens the mean is taken.
         method: the replacement for the output of heads that are off: zero, mean, uniform, recipe, resample or text.
         source: for the method "text", the text whose head outputs replace those of heads that are off.
     """
@@ -97,7 +97,7 @@ def ablate(
     Raises the errors of ``encode``, UnknownHead, and SettingError for a method that is unknown or needs data that this
     model lacks.
 
-    >>> mv.ablate(mv.load("toy"), ["L0H1"], "the dog barks .", method="recipe").made
+    >>> mv.ablate(mv.load("toy"), ["L0H1"], "the dog barks .", method="recipe").made  # the steps of the reading
     ('typed', 'without L0H1: recipe')
     """
     if recipes is not None and (method != RECIPE or means is not None):
@@ -169,9 +169,9 @@ def predict(
         text: the text that the model reads.
         heads: the heads to switch off; if there are none, the whole model answers.
         pair: a second text, read together with the first.
-        tap: your own intervention in place of ``heads``: a subclass of :class:`mha_viz.Tap`, or a function that makes
-            one from the tensor of weights that it fills; with ``other``, it is applied to the texts that ``off_in``
-            names.
+        tap: your own intervention in place of ``heads``: a subclass of :class:`mha_viz.Tap`, or a function that returns
+            a tap that writes the weights into the tensor given to it; with ``other``, it is applied to the texts that
+            ``off_in`` names.
         means: as for :func:`mha_viz.ablation_effects`.
         sentences: as for :func:`mha_viz.ablation_effects`.
         recipes: as for :func:`mha_viz.ablation_effects`.

@@ -30,7 +30,7 @@ PIECES_PER_CALL = 4  # subwords that the model writes per call; between calls, i
 def show_continue_button(url: Url) -> None:
     """Show the button that continues the text, if the model can. After a click, continue the text and rerun the page.
 
-    The model must be causal, its files must be on this machine, and there must be only one text.
+    The model must be causal, its files must be on this machine, and there must be one text of one line.
     """
     model = None
     with suppress(MhaVizError):  # reading the text reports the error

@@ -57,7 +57,7 @@ RUN_CHARTS: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[Training
         ],
         {"log": True},
     ),
-    "right": (
+    "accuracy": (
         lambda result, run: [
             TrainingCurve(name, run.accuracy[:, r], RELATION_COLOURS[r], is_bold=True)
             for r, name in enumerate(EXPERIMENTS[result.settings.experiment].task.relations)
@@ -65,22 +65,22 @@ RUN_CHARTS: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[Training
         {"bounds": (0, 1.04)},
     ),
     "norms": (lambda _, run: [TrainingCurve(f"H{h}", run.gradients[:, h], h) for h in range(run.heads)], {"log": True}),
-    "weights": (lambda _, run: _make_pair_curves(run, run.weight_cosines), {"bounds": (-1.05, 1.05)}),
-    "apart": (lambda _, run: _make_pair_curves(run, run.divergence), {"bounds": (-0.02, 0.72)}),
-    "pulls": (lambda _, run: _make_pair_curves(run, run.gradient_cosines), {"bounds": (-1.05, 1.05)}),
+    "weight_cosines": (lambda _, run: _make_pair_curves(run, run.weight_cosines), {"bounds": (-1.05, 1.05)}),
+    "divergence": (lambda _, run: _make_pair_curves(run, run.divergence), {"bounds": (-0.02, 0.72)}),
+    "gradient_cosines": (lambda _, run: _make_pair_curves(run, run.gradient_cosines), {"bounds": (-1.05, 1.05)}),
 }
 
 
 # Titles of the charts that every run has, and of those that compare pairs of heads.
 RUN_TITLES = {
     "loss": "**Loss**, nats, logarithmic",
-    "right": "**Right answers**",
+    "accuracy": "**Right answers**",
     "norms": "**Gradient norms**, logarithmic",
 }
 PAIR_TITLES = {
-    "weights": "**Weights**, cosine of pairs",
-    "apart": "**Attention**, divergence of pairs",
-    "pulls": "**Gradients**, cosine of pairs",
+    "weight_cosines": "**Weights**, cosine of pairs",
+    "divergence": "**Attention**, divergence of pairs",
+    "gradient_cosines": "**Gradients**, cosine of pairs",
 }
 
 

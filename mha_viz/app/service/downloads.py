@@ -37,5 +37,5 @@ def _fetch(model: Model, job: Job) -> None:
         fetch(model, report)
     except Exception as error:
         model_error = explain_error(error, model)
-        get_model_service().note_failure(model, model_error)  # the next run of a page may not know this job
+        get_model_service().note_failure(model, model_error)  # shown by later runs of a page, which lack this job
         raise model_error from error

@@ -18,7 +18,7 @@ METRICS = "MHA_VIZ_METRICS"
 WAIT = "MHA_VIZ_WAIT"
 
 _ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
-_HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|[0-9A-Fa-f:]+")
+_HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|[0-9A-Fa-f:]+|\[[0-9A-Fa-f:]+\]")
 
 
 class ServerSettings(NamedTuple):
@@ -31,8 +31,8 @@ class ServerSettings(NamedTuple):
         proxies: addresses and networks whose X-Forwarded-For is trusted.
         max_sessions: the maximum number of open browser tabs.
         max_sessions_per_address: the maximum number of open browser tabs of one address.
-        max_wait_s: new visitors are refused while more than one visitor in twenty typically (median) waits longer than
-            this many seconds for an answer.
+        max_wait_s: new visitors are refused while the median wait of more than one visitor in twenty is longer than
+            this many seconds.
         metrics: whether ``/_stcore/metrics`` is served.
     """
 
@@ -79,7 +79,7 @@ def _split_words(environment: Mapping[str, str], name: str) -> list[str]:
 def _read_list(environment: Mapping[str, str], name: str, pattern: re.Pattern[str], example: str) -> tuple[str, ...]:
     words = _split_words(environment, name)
     for word in words:
-        if not pattern.fullmatch(word.strip("[]")):
+        if not pattern.fullmatch(word):
             raise SettingError(f"{name} contains “{word[:60]}”.", f"Expected a list such as {example}.")
     return tuple(words)
 

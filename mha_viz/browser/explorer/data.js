@@ -149,7 +149,7 @@ export class VisibleState {
     const rowsKey = serializeSettings(view, "explorer", STRENGTH_SETTINGS);
     const axes = this.#getAxes(rowsKey);
     const headsWithoutLinks = loadedHeads.map((head) => this.#makeHead(head, axes));
-    const blocks = headsWithoutLinks.map(({ block }) => block); // `block` is the block of a head
+    const blocks = headsWithoutLinks.map(({ block }) => block);
     const links = makeLinks(blocks, axes, linkSetting, scale);
     const heads = headsWithoutLinks.map((head, i) => ({ ...head, ...links[i] }));
     return (this.#state = { key, reading, rowsKey, axes, heads });
@@ -180,7 +180,7 @@ export class VisibleState {
   findPinnedSpot() {
     const { pin } = this.#stage.view;
     if (!pin || !this.#state) return null;
-    const { rows, cols } = this.#state.axes;
+    const { rows, cols } = this.axes;
     /** @type {(list: Unit[], token: number | null) => number | null} */
     const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
     const spot = /** @type {Spot} */ ({ row: find(rows, pin.query), col: find(cols, pin.key) });
@@ -202,11 +202,15 @@ const sharedGlobals = /** @type {{ mhaVizArcs?: Arcs }} */ (globalThis);
 const MIN_WEIGHT = 0.1; // the smallest weight drawn as an arc
 const MAX_WORDS = 64; // maximum number of words of a sentence with arcs
 
-// Whether the sentence above can have arcs: it needs attention weights, and keys from the same text.
+// Whether the sentence above can have arcs: only on the page, for attention weights from a text to itself, if it has at
+// most MAX_WORDS words.
 /** @type {(stores: Stores) => boolean} */
 export function hasArcs({ visible, data, isStandalone }) {
+  const { reading } = data;
   const { rows, cols } = visible.axes;
-  return !isStandalone && !data.reading.quantity && rows.length === cols.length && rows.length <= MAX_WORDS;
+  if (isStandalone || reading.quantity || reading.keys) return false;
+  const areKeysRows = rows.length === cols.length && rows.every(({ tokens }, i) => tokens[0] === cols[i].tokens[0]);
+  return areKeysRows && rows.length <= MAX_WORDS;
 }
 
 // Publish the open head's weights between the words of the text for the sentence component, which draws them as arcs

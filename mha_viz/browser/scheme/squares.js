@@ -59,7 +59,7 @@ function addOverlay(chart) {
   oldSquares?.remove();
   container.append(group);
   if (focused) buttons[Math.max(0, tabStop)].focus({ preventScroll: true });
-  // Once per chart: Streamlit sends a selection as a message of its own, and the next message waits for its answer.
+  // Streamlit sends a selection itself: let our queue of messages wait for its answer. One listener a chart is enough.
   if (!oldSquares) chart.on("plotly_selected", noteWidgetMessage);
 }
 

@@ -66,8 +66,8 @@ def _add_metadata(root: Tree.Element, drawing: Drawing) -> None:
 def format_font_families(drawing: Drawing) -> str:
     """Return the CSS list of font families for a drawing's text, in order of preference.
 
-    These are the screen's font, fonts of similar width, the fonts that the texts need on this machine, and any
-    sans-serif font.
+    These are the screen's font by its new and its old name, fonts of similar width, the fonts that the texts need on
+    this machine, and any sans-serif font.
     """
     needed_families = [
         font.family
@@ -138,13 +138,13 @@ def _add_text(group: Tree.Element, mark: Text) -> None:
 
 
 def embed_direction(text: str) -> str:
-    """Wrap mixed-direction text that begins right to left in an embedding, so that its full stop is on the left.
+    """Wrap text that begins right to left in an embedding, so that its full stop is on the left.
 
-    Other text is returned unchanged.
+    Other text is returned unchanged, and so are right-to-left letters alone.
     """
     directions = [kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")]
-    is_mixed = any(unicodedata.bidirectional(c) not in ("R", "AL", "NSM") for c in text)
-    return f"\u202b{text}\u202c" if directions and directions[0] != "L" and is_mixed else text
+    has_other_characters = any(unicodedata.bidirectional(c) not in ("R", "AL", "NSM") for c in text)
+    return f"\u202b{text}\u202c" if directions and directions[0] != "L" and has_other_characters else text
 
 
 def _add_rectangles(group: Tree.Element, mark: CellPicture) -> None:

@@ -20,6 +20,7 @@ from mha_viz.models.families import is_causal, make_cannot_open_error
 from mha_viz.models.getting import catalog
 from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.properties import (
+    Device,
     DType,
     compute_piece_limit,
     identify_weights,
@@ -97,7 +98,7 @@ class LoadedModel(ABC):
         *,
         name: str = "",
         revision: str = "",
-        device: str = "cpu",
+        device: Device = "cpu",
         dtype: DType = DTYPES[0],
         display_name: str = "",
     ) -> Self:
@@ -119,9 +120,8 @@ class LoadedModel(ABC):
             raise ModelUnsupported(f"{quote_model(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
             with convert_panics(name):
-                model = cls._load_prepared(
-                    folder, name, revision or identify_weights(folder), device, parse_dtype(dtype)
-                )
+                revision, device_name = revision or identify_weights(folder), str(parse_device(device))
+                model = cls._load_prepared(folder, name, revision, device_name, parse_dtype(dtype))
                 model.folder = folder
         except MhaVizError:
             raise

@@ -14,7 +14,7 @@ from mha_viz.models.getting import budget, catalog, hub
 from mha_viz.models.getting.folder import inspect_folder
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, require_one_stack
-from mha_viz.models.reading.properties import DType, parse_device, parse_dtype
+from mha_viz.models.reading.properties import Device, DType, parse_device, parse_dtype
 from mha_viz.models.reading.unlisted_families import Unlisted, UnlistedEncoderDecoder
 from mha_viz.quotes import quote
 from mha_viz.request import DTYPES, get_dtype
@@ -44,7 +44,7 @@ def get_name(model: ModelOrName) -> str:
 
 def load(
     model: str | os.PathLike[str],
-    device: str = "cpu",
+    device: Device = "cpu",
     *,
     dtype: DType = DTYPES[0],
     download: bool = True,
@@ -54,7 +54,7 @@ def load(
 
     Args:
         model: a name that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder.
-        device: "cpu", "cuda", or a numbered GPU such as "cuda:1".
+        device: "cpu", "cuda", or a numbered GPU such as "cuda:1"; also a ``torch.device``.
         dtype: the type of its weights and vectors: "float32", or "float16" or "bfloat16" (also ``torch.bfloat16``),
             which take half the memory. These change the model's numbers, so readings state the type after the revision.
             Attention is computed in float32 in all types.
@@ -69,12 +69,12 @@ def load(
     >>> half.weights.dtype.name, half.revision.rpartition(" ")[2]
     ('float32', 'bfloat16')
     """
-    parse_device(device)
+    device_name = str(parse_device(device))
     dtype_name = str(parse_dtype(dtype)).removeprefix("torch.")
     check_display_name(name)
     model = get_name(model)
     with catalog.add_suggestions(model, f"Choose one of {', '.join(catalog.CATALOG)}"):
-        return _load(catalog.resolve(model), device, dtype_name, download, name)
+        return _load(catalog.resolve(model), device_name, dtype_name, download, name)
 
 
 def check_display_name(name: str) -> None:

@@ -13,27 +13,31 @@ import torch
 
 from mha_viz.errors import SettingError, shorten_value
 from mha_viz.models.getting import budget
+from mha_viz.models.getting.storage import COMMIT
 from mha_viz.quotes import quote
 from mha_viz.request import DTYPES
 
+Device: TypeAlias = "str | torch.device"
 DType: TypeAlias = "str | torch.dtype | np.dtype[Any] | type[np.generic]"
 MAX_PIECES = 1024  # more pieces cannot be drawn
 BYTES_PER_WEIGHT = 4  # bytes per attention weight
 _POSITION_LIMIT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len")  # −1 (XLNet) or no entry: no limit
 
 
-def parse_device(device: str) -> torch.device:
+def parse_device(device: Device) -> torch.device:
     """Return PyTorch's device for "cpu", "cuda" or "cuda:1". Raises SettingError for other names and for missing
     devices.
     """
-    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)):
-        raise SettingError(f"{quote(str(device))} is not a device.", 'Use "cpu", "cuda" or "cuda:1".')
-    kind, _, number = device.partition(":")
+    name = str(device)
+    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", name):
+        raise SettingError(f"{quote(name)} is not a device.", 'Use "cpu", "cuda" or "cuda:1".')
+    kind, _, number = name.partition(":")
     if kind == "cuda" and not torch.cuda.is_available():
         raise SettingError("No GPU was found that this PyTorch can use.", 'Use "cpu".')
-    if number and int(number) >= torch.cuda.device_count():
-        raise SettingError(f"There is no GPU {number}: this PyTorch finds {torch.cuda.device_count()}.", 'Use "cuda".')
-    return torch.device(device)
+    count = torch.cuda.device_count()
+    if number and int(number) >= count:
+        raise SettingError(f"There is no GPU {number}: this PyTorch finds {count}, counted from 0.", 'Use "cuda".')
+    return torch.device(name)
 
 
 def parse_dtype(dtype: DType) -> torch.dtype:
@@ -59,7 +63,7 @@ def identify_weights(folder: Path) -> str:
 
     It is the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of the files.
     """
-    if folder.parent.name == "snapshots":
+    if folder.parent.name == "snapshots" and COMMIT.fullmatch(folder.name):
         return folder.name
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*.safetensors")):
@@ -71,11 +75,12 @@ def identify_weights(folder: Path) -> str:
 def compute_piece_limit(model: Any, tokenizer: Any, head_count: int) -> int:
     """Return the maximum number of pieces in a text.
 
-    It is the number of positions of the model, reduced if the attention weights of its heads, ``head_count`` over all
-    layers, would exceed MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A
-    BigBird with sparse attention computes full attention for up to 5 + 2 × ``num_random_blocks`` blocks of
-    ``block_size`` pieces (704 pieces in the published models); for longer texts it uses sparse attention, which has no
-    weight for some queries and keys. Raises SettingError if MHA_VIZ_WEIGHTS_MB is invalid.
+    It is at most MAX_PIECES, the tokenizer's maximum, the number of positions of the model, and the length at which the
+    attention weights of its heads, ``head_count`` over all layers, fill MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models
+    lose positions up to the padding index. A BigBird with sparse attention computes full attention for up to 5 + 2 ×
+    ``num_random_blocks`` blocks of ``block_size`` pieces (704 pieces in the published models); for longer texts it uses
+    sparse attention, which has no weight for some queries and keys. Raises SettingError if MHA_VIZ_WEIGHTS_MB is
+    invalid.
     """
     config = model.config
     configs = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))

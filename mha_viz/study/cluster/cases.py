@@ -76,8 +76,10 @@ def list_documents(part: Part) -> list[str]:
 
 
 class ClusterRun:
-    """A measurement by the workers of a cluster. ``cases`` has the cases of the parts that came back so far, in order.
+    """A measurement by the workers of a cluster.
 
+    ``cases`` has the cases of the parts that came back so far, in order, as far as the result needs them
+    (``CaseKind.reduce``).
     The cases of parts are stored in ``folder``, from which later measurements read them.
     """
 
@@ -98,7 +100,7 @@ class ClusterRun:
         part_tasks = self._cluster.make_tasks(self._encoder, parts, measure)
         reporter = ProgressReporter(sum(map(measure.count_sentences, parts)))
         for arrival in self._cluster.iter_arrivals(run_part_task, [(task,) for task in part_tasks]):
-            for cases in arrival.results:  # in the order of the corpus; may be empty or come from several calls
+            for cases in arrival.results:  # those whose turn in the corpus has come: none, or several
                 self.cases.add(cases)
                 self.cases = self._kind.reduce(self.cases)
             yield self._cluster.report(reporter, arrival.future, measure.count_sentences(parts[arrival.call_index]))

@@ -978,6 +978,8 @@ def test_loopback_is_told_from_the_network(host: str, inside: bool) -> None:
         ("MHA_VIZ_FRAMES", "https://a.example; script-src *"),
         ("MHA_VIZ_FRAMES", "a.example"),
         ("MHA_VIZ_HOSTS", "http://a.example"),
+        ("MHA_VIZ_HOSTS", "[a.example]"),
+        ("MHA_VIZ_FRAMES", "[https://a.example]"),
         ("MHA_VIZ_PROXIES", "proxy"),
         ("MHA_VIZ_SESSIONS", "0"),
         ("MHA_VIZ_SESSIONS", "100001"),

@@ -1,7 +1,7 @@
 // The explorer's data over several messages.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ReadingData } from "../../mha_viz/browser/explorer/data.js";
+import { ReadingData, hasArcs } from "../../mha_viz/browser/explorer/data.js";
 import { makePacket } from "./readings.mjs";
 
 // Make the bytes of a reading of one token with these heads; its only weight is 1.
@@ -69,4 +69,20 @@ test("a tour step, a head opened by the server and a hidden answer each replace 
     [shown.isViewReplaced, hidden.isViewReplaced, receive({ tour: "1", opened: 1 }).isViewReplaced],
     [true, true, false],
   );
+});
+
+test("a sentence has arcs only for attention weights from a text to itself, in the app", () => {
+  const units = (...tokens) => tokens.map((token) => ({ tokens: [token] }));
+  const [first, second] = [units(0, 1), units(2, 3)];
+  const canHaveArcs = ({ rows = first, cols = first, isStandalone = false, ...reading } = {}) =>
+    hasArcs({ visible: { axes: { rows, cols } }, data: { reading }, isStandalone });
+  assert.ok(canHaveArcs());
+  assert.ok(canHaveArcs({ rows: second, cols: second }));
+  assert.ok(!canHaveArcs({ cols: second }), "from the first text of a pair to the second");
+  assert.ok(!canHaveArcs({ keys: {} }), "from a target to a source of the same length");
+  assert.ok(!canHaveArcs({ cols: first.slice(1) }));
+  assert.ok(!canHaveArcs({ quantity: "norm" }));
+  assert.ok(!canHaveArcs({ isStandalone: true }));
+  const long = units(...Array.from({ length: 65 }, (_, i) => i));
+  assert.ok(!canHaveArcs({ rows: long, cols: long }));
 });

@@ -22,7 +22,7 @@ from mha_viz.corpus.conllu import format_conllu
 from mha_viz.files import record_writes, write_atomically
 from tests import lanes
 from tests.cli_runs import ROOT
-from tests.copies import RAISED, Copy
+from tests.copies import EXIT_RAISED, Copy
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.app, pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")]
@@ -124,7 +124,7 @@ def test_a_command_is_stopped(name: str, moment: float, durations: dict[str, flo
         if stopped.poll() is None:
             os.kill(stopped.pid, signal.SIGINT)
         code = stopped.wait()
-        if code not in (0, RAISED):
+        if code not in (0, EXIT_RAISED):
             break
     assert_stopped(code, stopped.log.read_text())
     left = [file.name for file in (tmp_path / str(attempt)).rglob("*") if file.name.endswith(".part")]

@@ -177,9 +177,8 @@ function makeWholeTable(caption, block, { rows, cols }) {
 /** @type {(caption: HTMLElement, block: Block, axes: Axes, numbers: string) => HTMLElement[]} */
 function makeLargestTable(caption, block, { rows, cols }, numbers) {
   const { w, C } = block;
-  const minimum = isShare(block) ? 0.05 : Number.MIN_VALUE;
   const largest = Array.from(w.keys())
-    .filter((i) => Math.abs(w[i]) >= minimum)
+    .filter((i) => w[i])
     .sort((a, b) => Math.abs(w[b]) - Math.abs(w[a]))
     .slice(0, MAX_LISTED);
   /** @type {(i: number) => HTMLElement[]} */

@@ -51,7 +51,7 @@ def show_patching(first: Attention, second: Attention, pinned_head: Head) -> lis
             return charts
         location = address.get_url().location
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
-        request = Request(name, text, method=TEXT, source=source, other=location.third_text.strip())
+        request = Request(name, text, method=TEXT, source=source, other=location.third_text.strip(), prefix=location.request.prefix)
         with report_errors(show_error):
             patched = inference.wait_for_result(get_model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
             charts.append(_show_head_shares(patched, pinned_head, location.third_text))
@@ -59,7 +59,7 @@ def show_patching(first: Attention, second: Attention, pinned_head: Head) -> lis
             st.text_input, "Measure the similarity of both to a third sentence", "like", location.third_text,
             change=_set_third_sentence, keeps_text=True, max_chars=2_000,
         )  # fmt: skip
-        _report_unread_text(request.model, location.third_text)
+        _report_unread_text(request.model, location.third_text, request.prefix)
         if not charts or not pinned_head.layer or not _choose_side(pinned_head, location.path):
             return charts
         with report_errors(show_error):
@@ -88,9 +88,9 @@ def _set_third_sentence(sentence: str) -> UrlChanges:
     return make_text_change("like")(sentence) if sentence.strip() else {"like": None}
 
 
-def _report_unread_text(model: str, sentence: str) -> None:
+def _report_unread_text(model: str, sentence: str, prefix: str) -> None:
     """Report unknown words of the third sentence, and whether the model reads only its beginning."""
-    if sentence.strip() and (attention := inference.try_read(Request(model, sentence))) is not None:
+    if sentence.strip() and (attention := inference.try_read(Request(model, sentence, prefix=prefix))) is not None:
         inference.report_unknown_words(attention)
         if attention.keys.cut is not None:
             show_remark(f"Only the first {attention.keys.cut.limit:,} tokens of the third sentence are read.")
@@ -135,8 +135,10 @@ def _draw(patched: PatchResult, key: str, pinned_head: Head | None, reference: s
     description = f"“{patched.text}”, each head alone from “{patched.other}”{path_words}; {patched.score}; {citation}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
     options = f", similar_to={reference.strip()!r}{path}" if reference.strip() else path
+    prefix = address.get_url().location.request.prefix
+    encoder = f"mv.load({patched.model!r})" + (f".prefixed({prefix!r})" if prefix else "")
     texts = f"{patched.text!r}, {patched.other!r}"
-    code = f"{IMPORT_LINE}\nmv.activation_patching(mv.load({patched.model!r}), {texts}{options}).table()\n"
+    code = f"{IMPORT_LINE}\nmv.activation_patching({encoder}, {texts}{options}).table()\n"
     return PageChart(label, key, draw, description, lambda: _make_table(patched, description), code, patched.text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -34,9 +35,9 @@ _Measurement: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # head
 def split_lines(page: PageReading) -> tuple[str, ...]:
     """Return the sentences of the text, one per line.
 
-    Empty for a single line, a pair, a text with gold annotation, or an encoder–decoder.
+    Empty for a single line, a pair, an encoder–decoder, or a text with annotation, even if that has an error.
     """
-    if page.is_part or page.url.location.request.pair or page.gold is not None:
+    if page.is_part or page.url.location.request.pair or find_annotation(page.url.text) is not None:
         return ()
     lines = tuple(line.strip() for line in page.url.text.splitlines() if line.strip())
     return lines if len(lines) > 1 else ()
@@ -53,20 +54,26 @@ def show_averages(page: PageReading) -> list[PageChart]:
             return []
         if len(sentences) > MAX_LINES:
             show_remark(f"The first {MAX_LINES} of {len(sentences)} lines are read.")
-        measurements = _measure_sentences(page.model.name, sentences[:MAX_LINES])
+        if page.url.location.request.off:
+            show_remark("The averages are those of all heads on.")
+        measurements = _measure_sentences(page.plain_request, sentences[:MAX_LINES])
         heads = measurements[0][0] if measurements else ()
         means = average_measures([values for _, values in measurements])
         citation = cite_model(page.model.name, page.attention.revision)
         return [_show_average(means, heads, len(measurements), citation)] if measurements else []
 
 
-def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measurement]:
-    """Return the model's heads and their measures for each sentence that could be read; remarks report the others."""
+def _measure_sentences(request: Request, sentences: tuple[str, ...]) -> list[_Measurement]:
+    """Return the heads and their measures for each sentence that could be read; remarks report the others.
+
+    ``request`` has the model, and the prefix of each sentence.
+    """
     measurements = []
     progress = st.progress(0.0, text="Reading the lines…")
     for number, sentence in enumerate(sentences, 1):
-        if inference.try_read(Request(model, sentence)) is not None:
-            measurements.append(_measure(Request(model, sentence)))
+        sentence_request = replace(request, text=sentence)
+        if inference.try_read(sentence_request) is not None:
+            measurements.append(_measure(sentence_request))
         progress.progress(number / len(sentences), text=f"Reading line {number} of {len(sentences)}…")
     progress.empty()
     return measurements

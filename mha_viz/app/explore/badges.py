@@ -180,11 +180,14 @@ def _count_hits(
     block = select_word_weights(attention, [f.head for f in syntax_findings])
     if block.shape[-1] != len(gold.words):
         return {}
-    pointers = find_pointers(block)
-    cases = [list_arcs(gold, pointers, number, *f.detail.split()) for number, f in enumerate(syntax_findings)]
-    return {
-        f: (sum(arc.is_right for arc in links), len(links)) for f, links in zip(syntax_findings, cases, strict=True)
-    }
+    weights, pointers = block.copy(), find_pointers(block)
+    hits = {}
+    for number, finding in enumerate(syntax_findings):
+        relation, direction = finding.detail.split()
+        arcs = list_arcs(gold, pointers, number, relation, direction)
+        right_count = sum(arc.is_right and is_attended(weights[number], arc, direction) for arc in arcs)
+        hits[finding] = right_count, len(arcs)
+    return hits
 
 
 # ---- Composition ----------------------------------------------------------------------------------------------

@@ -137,6 +137,15 @@ def select_word_weights(attention: Attention, heads: Sequence[Head]) -> Weights:
     return block
 
 
+def is_attended(weights: Weights, arc: GoldArc, direction: str) -> bool:
+    """Return whether a head gives weight to its answer; a causal model gives none to later words.
+
+    ``weights`` is [query, key].
+    """
+    link = (arc.answer, arc.word) if direction == "head_to_dep" else (arc.word, arc.answer)
+    return bool(weights[link] > 0)
+
+
 def _compare_dependencies(
     sentence: Sentence, attention: Attention, head: Head, relation: str, direction: str
 ) -> list[Span]:
@@ -144,8 +153,7 @@ def _compare_dependencies(
     weights, pointers = block[0].copy(), find_pointers(block)
     spans = []
     for arc in list_arcs(sentence, pointers, 0, relation, direction):
-        link = (arc.answer, arc.word) if direction == "head_to_dep" else (arc.word, arc.answer)
-        has_weight = weights[link] > 0  # a causal model gives no weight to later words
+        has_weight = is_attended(weights, arc, direction)
         if arc.is_right and has_weight:
             spans.append(Span(arc.word, arc.answer, arc.relation, "hit"))
             continue

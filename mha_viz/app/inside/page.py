@@ -96,7 +96,7 @@ def _show_inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]
         _show_choices(attention, head, query, key)
     with choices:
         show_marked_text(trace, head.head, query, key, tokens, get_theme())
-    description, code = _describe_charts(attention, head, query, key), _write_code(attention, head, query)
+    description, code = _describe_charts(attention, head, query, key), _write_code(page, head, query)
     is_divided = read_option("divide", ("no",), ".+") != "no"
     stage = OpenStage(
         name, trace, head.head, query, key, tokens, is_divided, get_theme(), description, code, split_scores, output
@@ -121,12 +121,13 @@ def _read_stage_name() -> str:
     return STAGES_OF_OLD_LINKS.get(name, name)
 
 
-def _write_code(attention: Attention, head: Head, query: int) -> str:
+def _write_code(page: PageReading, head: Head, query: int) -> str:
     """Return the Python code that computes the numbers of this page."""
-    text = attention.text
+    text, prefix = page.attention.text, page.plain_request.prefix
+    prefix_code = f".prefixed({prefix!r})" if prefix else ""
     text_code, pair = (f"{text.text!r}, {text.pair!r}", f", pair={text.pair!r}") if text.pair else (repr(text.text), "")
     return (
-        f"import mha_viz as mv\n\nm = mv.load({attention.model!r})\nt = m.trace({text_code}, layer={head.layer})\n"
+        f"import mha_viz as mv\n\nm = mv.load({page.attention.model!r}){prefix_code}\nt = m.trace({text_code}, layer={head.layer})\n"
         f"t.weights[{head.head}, {query}]  # and t.x, t.before_turn, t.q, t.k, t.v, t.scores, t.context, t.output\n"
         f"mv.explain_output(m, {text.text!r}, {str(head)!r}, {query}{pair}).table()  # what the head writes\n"
     )

@@ -54,11 +54,8 @@ DRAWINGS: Mapping[str, Callable[[Theme], Sequence[Drawing]]] = MappingProxyType(
 def describe_settings(settings: Settings) -> str:
     """Return the settings that an experiment uses, for a sentence."""
     names = {"heads": "h", "weight": "λ"}
-    parts = [
-        f"{names.get(name, name)} = {getattr(settings, name):,g}"
-        for name in EXPERIMENTS[settings.experiment].setting_names
-    ]
-    return ", ".join(parts)
+    values = {name: getattr(settings, name) for name in EXPERIMENTS[settings.experiment].setting_names}
+    return ", ".join(f"{names.get(name, name)} = {value:.9g}" for name, value in values.items())
 
 
 @st.fragment

@@ -46,6 +46,7 @@ from mha_viz.numerals import percent
 
 MAX_RELATIONS = 8  # maximum relations in the table
 MAX_SENTENCES = 4  # maximum sentences for, and against
+MAX_WRONG = 3  # maximum wrong answers listed per sentence
 BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}
 DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "both": "both", "punctuation": "punctuation"}
 
@@ -335,11 +336,13 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
     axis: Literal["q", "k"] = "k" if gold.endswith("head_to_dep") else "q"
     for answers in sentences:
         sentence = load_built_in_corpus().sentences[answers.number]
-        wrong_arcs = [arc for arc in answers.arcs if not arc.is_right][:3]
+        wrong_arcs = [arc for arc in answers.arcs if not arc.is_right]
         case = CaseInLink(head, axis, (*wrong_arcs, *answers.arcs)[0].word)
         label = f"{' '.join(sentence.forms)}  ({answers.right_count} of {len(answers.arcs)})"
         role_sentences.show_link(label, role_cases.make_explore_parameters(sentence, case, gold))
-        for arc in wrong_arcs:
-            forms = sentence.forms
+        forms, sign = sentence.forms, "←" if axis == "k" else "→"  # a dependent is the key of its head
+        for arc in wrong_arcs[:MAX_WRONG]:
             expected_words = " or ".join(forms[i] for i in arc.gold)
-            st.caption(escape_markdown(f"“{forms[arc.word]}” → “{forms[arc.answer]}”, correct: “{expected_words}”"))
+            st.caption(escape_markdown(f"“{forms[arc.word]}” {sign} “{forms[arc.answer]}”, correct: “{expected_words}”"))
+        if len(wrong_arcs) > MAX_WRONG:
+            st.caption(f"and {len(wrong_arcs) - MAX_WRONG} more wrong")

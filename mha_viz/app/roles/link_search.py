@@ -132,9 +132,12 @@ def _show_result(result: dict[str, Any], head: Head) -> None:
     )
     if result["sentences_read"] < result["sentences"]:
         show_remark(f"The search was stopped after {result['sentences_read']:,} of {result['sentences']:,} sentences.")
+    links = unpack_links(result)
+    if len(links) < result["matching_sentences"]:
+        st.caption(f"The strongest links of {len(links)} sentences, one each.")
     left, right = st.columns([3, 2], gap="large")
     with left:
-        for match in unpack_links(result):
+        for match in links:
             gold = ".".join(part.partition(":")[0] for part in match.relation if part)
             excerpt = cut_around(match.sentence.forms, (match.query, match.key))
             show_link(excerpt, make_explore_parameters(match.sentence, CaseInLink(head, "q", match.query), gold))

@@ -254,6 +254,7 @@ def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
         joined_table = _join_best_heads(tables[0], tables[1], model.name, name)
+        st.markdown("Relations for which the best heads of both models point in the same direction.")
         rows = [
             ScoreRow(label, Head.parse(head.split()[0]), score, (other_score, offset))
             for label, head, score, offset, _, _, other_score, _, _ in joined_table.itertuples(index=False, name=None)
@@ -294,15 +295,16 @@ def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
 
 
 def _join_best_heads(table: Any, other_table: Any, name: str, other_name: str) -> Any:
-    """Return the best heads of two models, one row per relation.
+    """Return the best heads of two models, one row per relation for which both are best in the same direction.
 
     A row has both heads' held-out scores and cases, and the best fixed offset.
     """
     import pandas as pd
 
-    joined_table = table.merge(other_table, on=["level", "relation"], suffixes=("_1", "_2"))
-    joined_table = joined_table[(joined_table["level"] == "base") & (joined_table["n_odd_1"] >= MIN_CASES)]
-    columns = {"relation": joined_table["relation"].map(label_relation)}
+    joined_table = table.merge(other_table, on=["level", "relation", "direction"], suffixes=("_1", "_2"))
+    has_enough = joined_table[["n_odd_1", "n_odd_2"]].min(axis=1) >= MIN_CASES
+    joined_table = joined_table[(joined_table["level"] == "base") & has_enough]
+    columns = {"relation": [*map(describe_link, joined_table["relation"] + " " + joined_table["direction"])]}
     for number, model in (("1", name), ("2", other_name)):
         pairs = zip(joined_table[f"layer_{number}"], joined_table[f"head_{number}"], strict=True)
         columns[f"{model}: head"] = [format_head(Head(*pair)) for pair in pairs]

@@ -21,6 +21,7 @@ from mha_viz.numerals import decimal
 
 MEASURE_KEY = "repeats_measure"
 DEFAULT_MEASURE = "induction"
+MAX_LISTED = 8  # maximum number of heads listed per measure
 LABELS = {
     "induction": "Induction",
     "duplicate": "Duplicate token",
@@ -97,10 +98,10 @@ def _list_roles(heads: DecoderHeads) -> None:
         role_heads = [
             f"**{format_head(role.head)}** {decimal(role.score)}" for role in roles if role.measure == measure
         ]
-        fallback = f"no head has more than half of its weight there; the most is {decimal(heads.trained[number].max())}"
-        lines.append(
-            f"* *{LABELS[measure]}*, {MEASURES[measure]}: {', '.join(role_heads[:8]) or fallback} ({comparison})"
-        )
+        fallback = f"no head; the highest is {decimal(heads.trained[number].max())}"
+        more = f" and {len(role_heads) - MAX_LISTED} more" if len(role_heads) > MAX_LISTED else ""
+        names = f"{', '.join(role_heads[:MAX_LISTED])}{more}" or fallback
+        lines.append(f"* *{LABELS[measure]}*, {MEASURES[measure]}: {names} ({comparison})")
     st.markdown("\n".join(lines))
 
 

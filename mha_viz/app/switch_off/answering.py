@@ -78,15 +78,13 @@ def _write_sentence(answer: Answer, off: tuple[Head, ...], position: str, bar_wo
         return f"The vectors of the two texts have a cosine of **{decimal(value_before, 3)}**.{change}"
     first, second = (escape_markdown(word) for word in answer.best)
     sentence = f"{position} the model answers **{first}**."
-    if not off:
-        return sentence
-    sentence += f" {condition}, still **{second}**." if first == second else f" {condition}, **{second}**."
+    if off:
+        sentence += f" {condition}, still **{second}**." if first == second else f" {condition}, **{second}**."
     followed_word = answer.question.word
-    change = (
-        f" The probability of **{escape_markdown(followed_word)}** goes from {percent(value_before)} to "
-        f"{percent(value_after)}."
-    )
-    return sentence if followed_word in bar_words else sentence + change
+    if followed_word in bar_words:
+        return sentence
+    values = f"goes from {percent(value_before)} to {percent(value_after)}" if off else f"is {percent(value_before)}"
+    return f"{sentence} The probability of **{escape_markdown(followed_word)}** {values}."
 
 
 def name_heads(off: Sequence[Head]) -> str:

@@ -8,7 +8,7 @@ from mha_viz.corpus.lexicon import NAMES, NOUNS, Noun
 
 MINIMAL_PAIR = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
 PRONOUNS = {"it": "she", "he": "she", "she": "he", "they": "it", "him": "her", "her": "him", "his": "her"}
-WORD = re.compile(r"(?<![\w\[])\w+(?![\w\]])")  # not [MASK]
+WORD = re.compile(r"(?<![\w\[<])\w+(?![\w\]>])")  # not [MASK] or <mask>
 
 
 def replace_word(text: str) -> str:

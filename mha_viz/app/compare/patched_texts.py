@@ -51,7 +51,9 @@ def show_patching(first: Attention, second: Attention, pinned_head: Head) -> lis
             return charts
         location = address.get_url().location
         name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
-        request = Request(name, text, method=TEXT, source=source, other=location.third_text.strip(), prefix=location.request.prefix)
+        request = Request(
+            name, text, method=TEXT, source=source, other=location.third_text.strip(), prefix=location.request.prefix
+        )
         with report_errors(show_error):
             patched = inference.wait_for_result(get_model_service().ask_cached(verbs.patch_outputs, request), WAIT_NOTE)
             charts.append(_show_head_shares(patched, pinned_head, location.third_text))

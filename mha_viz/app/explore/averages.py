@@ -13,6 +13,7 @@ import streamlit as st
 from mha_viz.analysis.metrics import METRICS, PerHead, average_measures, measure_all
 from mha_viz.app.service.caches import cache_results, get_model_service
 from mha_viz.app.service.reader import verbs
+from mha_viz.app.url.annotated_texts import find_annotation
 from mha_viz.app.widgets import inference
 from mha_viz.app.widgets.classroom import draw_legible
 from mha_viz.app.widgets.download_panel import PageChart

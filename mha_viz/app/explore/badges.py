@@ -26,7 +26,7 @@ from mha_viz.analysis.bundled_data import (
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import find_pointers, list_arcs
 from mha_viz.analysis.unusual_heads import LINKING_ROLES, UnusualFinding, find_active, find_unusual_heads
-from mha_viz.app.explore.gold import select_word_weights
+from mha_viz.app.explore.gold import is_attended, select_word_weights
 from mha_viz.app.service.caches import cache_results, get_model_service
 from mha_viz.app.service.reader import verbs
 from mha_viz.app.url import address

@@ -12,7 +12,7 @@ import streamlit as st
 
 from mha_viz.analysis.coreference import Anaphor, make_chunk
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.syntax import DIRECTIONS, find_pointers, list_arcs
+from mha_viz.analysis.syntax import DIRECTIONS, Arc, find_pointers, list_arcs
 from mha_viz.app.url import address
 from mha_viz.app.url.annotated_texts import AnnotatedText
 from mha_viz.app.widgets.inference import PageReading
@@ -137,7 +137,7 @@ def select_word_weights(attention: Attention, heads: Sequence[Head]) -> Weights:
     return block
 
 
-def is_attended(weights: Weights, arc: GoldArc, direction: str) -> bool:
+def is_attended(weights: Weights, arc: Arc, direction: str) -> bool:
     """Return whether a head gives weight to its answer; a causal model gives none to later words.
 
     ``weights`` is [query, key].

@@ -124,10 +124,10 @@ def _read_stage_name() -> str:
 def _write_code(page: PageReading, head: Head, query: int) -> str:
     """Return the Python code that computes the numbers of this page."""
     text, prefix = page.attention.text, page.plain_request.prefix
-    prefix_code = f".prefixed({prefix!r})" if prefix else ""
+    model_code = f"mv.load({page.attention.model!r})" + (f".prefixed({prefix!r})" if prefix else "")
     text_code, pair = (f"{text.text!r}, {text.pair!r}", f", pair={text.pair!r}") if text.pair else (repr(text.text), "")
     return (
-        f"import mha_viz as mv\n\nm = mv.load({page.attention.model!r}){prefix_code}\nt = m.trace({text_code}, layer={head.layer})\n"
+        f"import mha_viz as mv\n\nm = {model_code}\nt = m.trace({text_code}, layer={head.layer})\n"
         f"t.weights[{head.head}, {query}]  # and t.x, t.before_turn, t.q, t.k, t.v, t.scores, t.context, t.output\n"
         f"mv.explain_output(m, {text.text!r}, {str(head)!r}, {query}{pair}).table()  # what the head writes\n"
     )

@@ -343,6 +343,8 @@ def _show_sentences(title: str, sentences: Sequence[SentenceAnswers], head: Head
         forms, sign = sentence.forms, "←" if axis == "k" else "→"  # a dependent is the key of its head
         for arc in wrong_arcs[:MAX_WRONG]:
             expected_words = " or ".join(forms[i] for i in arc.gold)
-            st.caption(escape_markdown(f"“{forms[arc.word]}” {sign} “{forms[arc.answer]}”, correct: “{expected_words}”"))
+            st.caption(
+                escape_markdown(f"“{forms[arc.word]}” {sign} “{forms[arc.answer]}”, correct: “{expected_words}”")
+            )
         if len(wrong_arcs) > MAX_WRONG:
             st.caption(f"and {len(wrong_arcs) - MAX_WRONG} more wrong")

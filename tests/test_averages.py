@@ -17,8 +17,8 @@ from tests.page_session import PageSession
 LINES = ("The cat sat on the mat.", "It rains.", "Dogs bark loudly at night, don't they?")
 
 
-def opened(text: str) -> PageSession:
-    here = PageSession({"text": text})
+def opened(text: str, **url: str) -> PageSession:
+    here = PageSession({"text": text, **url})
     here.at.session_state["averages"] = True
     here.at.run()
     here.check()
@@ -61,3 +61,21 @@ def test_too_many_lines_are_said() -> None:
 def test_a_line_that_cannot_be_read_leaves_the_others() -> None:
     here = opened("It rains.\n\u200b\nDogs bark.")
     assert "Means over" in here.said
+
+
+def test_the_averages_have_the_prefix_of_the_page_and_all_heads_on(
+    minilm: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charts: list[download_panel.PageChart] = []
+    monkeypatch.setattr(download_panel, "show_reading_downloads", lambda *_: charts.extend(_[3]))
+    here = opened("\n".join(LINES), prefix="query: ", off="L0H1")
+    assert "The averages are those of all heads on." in here.said
+    table = pd.read_csv(io.BytesIO(charts[-1].make_offer().make(Size()).to_bytes(".csv")))
+    expected = np.mean([measure_all(minilm.encode(line, prefix="query: "))["entropy"] for line in LINES], axis=0)
+    assert table["entropy"].to_numpy() == pytest.approx(expected.ravel(), abs=1e-5)
+
+
+def test_lines_of_conllu_with_an_error_are_no_sentences() -> None:
+    here = PageSession({"text": "\n".join(f"{n}\tDogs\t_\tNOUN\t_\t_\t9\tdep\t_\t_" for n in (1, 2))})
+    assert "The pasted text, line" in here.said
+    assert not [box for box in here.at.expander if box.label.startswith("Averages")]

@@ -320,6 +320,7 @@ def test_another_sentence_opens_with_a_word_replaced(text: str, other: str) -> N
     assert here.at.text_input(key="second").value == other
     assert len(heads(here)) == 2
     assert minimal_pair.replace_word("?!") == "?!"
+    assert minimal_pair.replace_word("Paris is <mask>.") == "Paris it <mask>."
 
 
 SECOND = ["", "   ", *SOME]
@@ -422,6 +423,17 @@ def test_both_sentences_are_compared_with_a_third(offered: list[Offer]) -> None:
     code = offer.code
     assert code is not None
     assert "similar_to='A kitten sleeps.'" in code()
+
+
+def test_texts_are_patched_with_the_prefix_of_the_page(offered: list[Offer]) -> None:
+    texts = ("the dog sees the girl .", "the cat sees the girl .")
+    visit(model="toy", show="word", prefix="the : ", text=texts[0], second=texts[1]).unfold("patched")
+    offer = next(offer for offer in offered if offer.file.startswith("patched_heads"))
+    assert offer.code is not None
+    assert "mv.load('toy').prefixed('the : ')" in offer.code()
+    shares = [float(line.split(",")[1]) for line in offer.make(Size()).to_bytes(".csv").decode().splitlines()[1:]]
+    expected = mv.activation_patching(mv.load("toy").prefixed("the : "), *texts).table()["share"]
+    assert shares == pytest.approx([*expected], abs=1e-6)
 
 
 def test_a_held_head_shows_the_paths_into_it() -> None:

@@ -15,6 +15,7 @@ import torch
 from transformers import AutoModel
 
 from mha_viz.analysis.repeats import MEASURES, DecoderHeads, compute_chance, compute_scores, draw_repeats
+from mha_viz.app.roles import repeat_roles
 from mha_viz.app.widgets.download_panel import Offer
 from mha_viz.attention import Head
 from mha_viz.cli import main
@@ -248,3 +249,17 @@ def test_the_command_prints_the_roles_and_writes_a_table(tmp_path: Path, capsys:
     assert "duplicate, to the first occurrence of this token:\nno head; the highest:" in printed
     assert main(["decoder-heads", "minilm"]) != 0
     assert "not a causal model" in capsys.readouterr().err
+
+
+def test_a_head_below_its_baseline_has_no_role_and_long_lists_say_how_many_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trained, untrained = np.full((4, 4, 4), 0.1), np.full((4, 4, 4), 0.1)
+    trained[0, 0, 0], untrained[0, 0, 0] = 0.55, 0.5  # over one half, but not 0.1 above the best untrained head
+    trained[3] = 0.9  # all 16 heads are sinks
+    written: list[str] = []
+    monkeypatch.setattr(repeat_roles.st, "markdown", written.append)
+    repeat_roles._list_roles(DecoderHeads("m", 25, 8, 0, trained, untrained))
+    induction, *_, sink = written[0].splitlines()
+    assert "no head; the highest is 0.55 (best untrained head 0.50" in induction
+    assert "0.90 and 8 more (" in sink

@@ -19,8 +19,11 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.syntax import Arc, find_pointers, list_arcs
 from mha_viz.analysis.unusual_heads import find_active
+from mha_viz.app.explore.badges import _count_hits
+from mha_viz.app.explore.gold import compare_arcs
 from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, load_built_in_corpus, read_words
 from mha_viz.attention import Attention, Head
+from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.figures.drawing.marks import Curve, Text
@@ -314,3 +317,13 @@ def test_pasted_columns_are_those_that_are_declared() -> None:
 @pytest.mark.parametrize("typed", ["Time\tflies", "5 4 3 2 1 0", "a\tb\nc\td", "1\tDogs sleep"])
 def test_typed_text_with_tabs_or_numbers_is_text(typed: str) -> None:
     assert find_annotation(typed) is None
+
+
+def test_a_causal_head_is_not_right_about_words_that_it_cannot_see() -> None:
+    conllu = "1\tdogs\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\troot\t_\t_\n"
+    sentence = read_conllu(conllu, "Dogs").sentences[0]
+    attention = Attention.from_tensors([np.float32([[[[1, 0], [0.5, 0.5]]]])], ["dogs", "bark"])
+    subject = finding("syntax", "nsubj dep_to_head")
+    assert _count_hits([subject], attention, sentence) == {subject: (0, 1)}
+    spans = compare_arcs(sentence, attention, Head(0, 0), "nsubj", "dep_to_head")
+    assert [span.kind for span in spans] == ["miss"]

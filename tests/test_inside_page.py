@@ -30,6 +30,7 @@ from mha_viz.app.inside.stages import STAGES, STAGES_OF_OLD_LINKS
 from mha_viz.app.inside.to_output import _make_table
 from mha_viz.app.service.caches import ModelService
 from mha_viz.app.service.reader import verbs
+from mha_viz.app.widgets.download_panel import Offer
 from mha_viz.app.widgets.parts import escape_markdown
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.parts import ScoreParts
@@ -305,6 +306,16 @@ def test_the_words_of_each_key_are_a_table_to_download(minilm: Encoder) -> None:
     assert [row[0] for row in table.rows] == list(range(trace.n))
     assert table.rows[2][1] == "animal"
     assert table.rows[2][5] == ", ".join(output.written[2].towards)
+
+
+def test_the_code_of_the_page_reads_the_prefix(minilm: Encoder, offered: list[Offer]) -> None:
+    visit(text=SENTENCE, prefix="query: ", head="L3H1", query="12", step="share")
+    code = offered[0].code
+    assert code is not None
+    results: dict[str, Any] = {}
+    exec(code(), results)
+    expected = minilm.prefixed("query: ").trace(SENTENCE, layer=3)
+    np.testing.assert_array_equal(results["t"].weights, expected.weights)
 
 
 def test_a_model_whose_heads_write_no_words_says_so(tiny_folder: Callable[[str], Path]) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from mha_viz.app.lab import link
 from mha_viz.app.lab import trainings as trainings_module
+from mha_viz.app.lab.result import describe_settings
 from mha_viz.app.service import jobs
 from mha_viz.app.widgets.parts import escape_markdown, format_formulas
 from mha_viz.errors import Busy, Cancelled, SettingError
@@ -672,3 +673,9 @@ def test_a_forged_width_is_left_to_the_control(caplog: pytest.LogCaptureFixture)
     page = visit()
     page.forge(setting(page, "d_model").proto.id, bytes_value=b"48")
     assert "unsupported operand" not in caplog.text
+
+
+def test_settings_are_written_whole() -> None:
+    settings = replace(EXPERIMENTS[RANDOM].default, seed=1234567)
+    assert "seed = 1234567" in describe_settings(settings)
+    assert "λ = 0.1234567" in describe_settings(replace(EXPERIMENTS[PENALTY].default, weight=0.1234567))

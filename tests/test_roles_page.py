@@ -23,7 +23,9 @@ from mha_viz.analysis.corpus_why import WHY, load_head_shares
 from mha_viz.analysis.findings import STATES
 from mha_viz.analysis.needs import find_needs
 from mha_viz.analysis.rules import NAMES, RULES
+from mha_viz.analysis.syntax import Arc
 from mha_viz.app.roles import head_card, overview, relations, score_rows
+from mha_viz.app.roles.head_card import SentenceAnswers
 from mha_viz.app.roles.score_rows import ScoreRow
 from mha_viz.app.service import jobs
 from mha_viz.app.service import studies as studies_room
@@ -1087,3 +1089,26 @@ def test_the_toy_wears_the_roles_that_its_profile_found() -> None:
     assert evidence is not None
     assert repr(roles) == repr(evidence.findings())
     assert {"syntax", "coreference", "position"} <= {finding.role for finding in roles}
+
+
+def test_two_models_are_compared_where_both_point_in_the_same_direction() -> None:
+    first, second = (pd.read_csv(f"assets/profiles/minilm/{name}/syntax_chosen.csv") for name in ("ewt", "gum"))
+    joined = relations._join_best_heads(first, second, "A", "B")
+    rows = [first.set_index(["level", "relation"]), second.set_index(["level", "relation"])]
+    assert rows[0].loc[("base", "cop"), "direction"] != rows[1].loc[("base", "cop"), "direction"]
+    assert not joined["relation"].str.contains("copula|cop").any()
+    assert joined[["A: n", "B: n"]].min().min() >= 20
+    assert len(joined) > 15
+
+
+def test_the_answer_for_a_dependent_is_the_word_that_looks_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = load_built_in_corpus().sentences[0]
+    wrong = [Arc(word, len(sentence.words) - 1, (0,), "nsubj") for word in range(1, 5)]
+    captions: list[str] = []
+    monkeypatch.setattr(head_card.st, "caption", captions.append)
+    monkeypatch.setattr(head_card.st, "markdown", lambda text: None)
+    monkeypatch.setattr(head_card.role_sentences, "show_link", lambda *_: None)
+    head_card._show_sentences("Wrong", [SentenceAnswers(0, wrong)], Head(0, 0), "nsubj.head_to_dep")
+    forms = sentence.forms
+    assert captions[0] == escape_markdown(f"“{forms[1]}” ← “{forms[-1]}”, correct: “{forms[0]}”")
+    assert (len(captions), captions[-1]) == (4, "and 1 more wrong")

@@ -397,3 +397,8 @@ def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: E
     page.at.button(key="ended").click().run()
     page.check()
     assert page.url.get("off") is None
+
+
+def test_a_word_has_its_probability_before_any_head_is_off() -> None:
+    page = PageSession({"model": "toy", "text": "the dog [MASK] the girl .", "off": "none", "word": "girl"})
+    assert "The probability of **girl** is 0.0%." in page.said

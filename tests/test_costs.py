@@ -12,6 +12,7 @@ from transformers import BertConfig
 from transformers.models.bert.modeling_bert import BertAttention
 
 from mha_viz.analysis.costs import PAPER_SHAPE, Costs, compute_costs, list_divisors
+from mha_viz.app.inside.calculator import _format_bytes
 from mha_viz.errors import SettingError
 from mha_viz.models.reading.encoder import Encoder
 
@@ -97,3 +98,7 @@ def test_bad_settings_say_what_would_do(d_model: int, heads: int, n: int, messag
 def test_every_proposed_number_of_heads_divides() -> None:
     for d_model in (1, 7, 96, 510, 768):
         assert all(isinstance(compute_costs(d_model, h, 1), Costs) for h in list_divisors(d_model))
+
+
+def test_the_unit_of_bytes_is_that_of_the_rounded_number() -> None:
+    assert [*map(_format_bytes, (999, 999_940, 999_960, 10**9))] == ["999 B", "999.9 kB", "1.0 MB", "1.0 GB"]

@@ -26,7 +26,7 @@ class SoftmaxRow(NamedTuple):
     Attributes:
         products: q · k.
         scores: the products after scaling.
-        shift: the number that is subtracted from all scores, so that the powers do not overflow; often 0.
+        shift: the number that is subtracted from all scores, so that the powers neither overflow nor all vanish; often 0.
         powers: e to the power of score minus ``shift``; 0 at masked positions.
         shares: the weights, which sum to 1.
     """
@@ -44,7 +44,7 @@ def compute_softmax_row(trace: Trace, head: int, query: int, is_divided: bool) -
     scores = products * trace.scaling if is_divided else products
     is_visible = ~trace.mask[query]
     max_score = float(scores[is_visible].max())
-    shift = max_score if max_score > LARGEST_UNSHIFTED_SCORE else 0.0
+    shift = max_score if abs(max_score) > LARGEST_UNSHIFTED_SCORE else 0.0
     powers = np.where(is_visible, np.exp(np.where(is_visible, scores, shift) - shift), 0)
     return SoftmaxRow(products, scores, shift, powers, powers / powers.sum())
 
@@ -53,7 +53,8 @@ def format_softmax_table(trace: Trace, head: int, query: int, key: int, tokens: 
     """Return the row as a Markdown table: the given ``tokens``, all other tokens together, and the sum."""
     row = compute_softmax_row(trace, head, query, is_divided)
     scaling_label = r"÷ $\sqrt{d_k}$" if trace.has_standard_scaling else f"× {trace.scaling:.3g}"
-    power_label = "$e^{s - " + f"{row.shift:.1f}" + "}$" if row.shift else "$e^s$"
+    sign = "-" if row.shift > 0 else "+"
+    power_label = "$e^{s " + f"{sign} {abs(row.shift):.1f}" + "}$" if row.shift else "$e^s$"
     columns = ["to", "q · k", *([f"s: {scaling_label}"] if is_divided else []), f"power {power_label}", "share"]
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
     for token in tokens:

@@ -185,6 +185,6 @@ def _make_chart(columns: Mapping[str, Costs]) -> PageChart:
 
 def _format_bytes(count: int) -> str:
     for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
+        if round(1000 * count / size, 1) >= 1000:  # rounded, 999,960 bytes are 1.0 MB
             return f"{count / size:,.1f} {unit}"
     return f"{count} B"

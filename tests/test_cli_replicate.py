@@ -31,6 +31,7 @@ from mha_viz.cli import main
 from mha_viz.cli.outcomes import format_replications
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu
+from mha_viz.errors import SettingError
 from mha_viz.files.assets import asset_path
 from mha_viz.models.reading import loading
 from mha_viz.models.reading.encoder import Encoder
@@ -235,6 +236,12 @@ def test_a_profile_replicates_itself() -> None:
     by_rule = table[table["role"] == "syntax"]
     assert (by_rule["upos_baseline_here"] == by_rule["upos_baseline"]).all()
     assert set(table["outcome"]) == {"holds"}
+
+
+def test_roles_of_another_model_are_refused() -> None:
+    findings = mv.load_profile("minilm").findings()
+    with pytest.raises(SettingError, match="toy has no head L"):
+        replicated(findings, mv.load_profile("toy"))
 
 
 def test_what_cannot_be_compared_is_one_line(

@@ -29,7 +29,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.sources import read_corpus
-from mha_viz.corpus.treebank import Corpus, Sentence
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError, SumsUnsavedWarning, UnknownHead
 from mha_viz.models.intervening import ablation
 from mha_viz.models.reading.encoder import Encoder
@@ -38,7 +38,13 @@ from mha_viz.models.reading.probe import find_attention_modules
 from mha_viz.request import Request
 from mha_viz.study.cases import Cases, LocalRun
 from mha_viz.study.corpus_ablation import corpus_ablation_effects
-from mha_viz.study.corpus_effects import EffectCases, EffectSettings, Measurement, Progress
+from mha_viz.study.corpus_effects import (
+    EffectCases,
+    EffectSettings,
+    Measurement,
+    Progress,
+    iter_anaphoric_pronouns,
+)
 from mha_viz.study.effects import measure_changes
 from mha_viz.study.texts import TextCases
 from tests.tiny_models import HEADS
@@ -230,6 +236,7 @@ def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
         assert row.more_low < row.more < row.more_high
     assert compute_effect_rows([HEAD, OTHER], noise[:, :2], units, has_role=False)[0].used is None
     assert compute_effect_rows([HEAD], noise[:, :1], units, has_role=True)[0].used is None  # nothing to compare it with
+    assert compute_effect_rows([HEAD, OTHER], noise[:, :2], ["one"] * 60, has_role=True)[0].used is None  # no interval
 
 
 @pytest.mark.parametrize("method", ["zero", "mean", "resample"])
@@ -255,6 +262,14 @@ def test_intervals_are_those_of_drawn_documents() -> None:
     )[0]
     assert (many.low, many.high) == pytest.approx((1 / 3, 1 / 3))  # whatever is drawn of documents that are alike
     assert np.isnan(compute_effect_rows([HEAD], effects, ["a"] * 3, has_role=False)[0].low)
+
+
+def test_a_pronoun_that_heads_several_mentions_counts_once_and_only_after_an_antecedent() -> None:
+    words = tuple(Word(form, "PRON") for form in ("they", "all", "he", "she", "them"))
+    nested = (Mention("1", 0, 1, 0), Mention("1", 0, 2, 0))
+    assert [*iter_anaphoric_pronouns(Sentence(words, nested))] == []
+    split = (Mention("2", 2, 3, 2), Mention("3", 3, 4, 3), Mention("2", 4, 5, 4), Mention("3", 4, 5, 4))
+    assert [*iter_anaphoric_pronouns(Sentence(words, split))] == [4]
 
 
 def test_heads_with_the_same_role_are_no_controls() -> None:

@@ -312,6 +312,7 @@ def toy_profile() -> Profile:
 def test_a_profile_shows_words(toy_profile: Profile) -> None:
     table = toy_profile.evidence("L1H2", "nsubj")
     assert set(table["kind"]) <= {"right", "wrong", "random"}
+    assert all(column in str(Profile.evidence.__doc__) for column in table.columns)
     assert set(table["detail"]) == {"nsubj dep_to_head"}
     right = table[table["kind"] == "right"]
     assert (right["answer"] == right["gold"]).all()

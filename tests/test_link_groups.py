@@ -139,6 +139,16 @@ def test_unexplained_links_form_groups_by_queries_and_keys() -> None:
     assert np.abs(np.diff(points[..., 0].reshape(4, 4).mean(axis=1))[[0, 2]]) == pytest.approx(np.sqrt(3), abs=0.05)
 
 
+def test_links_to_special_tokens_do_not_hide_what_the_others_have_in_common() -> None:
+    end, sentence = links_of.LinkEnd, grammar.corpus(1).sentences[0]
+    links = [
+        links_of.DrawnLink(0.9, 0.9, 0, 0, end(2, 1, "dog", "NOUN"), key, 0, sentence)
+        for key in [end(0, None, "[CLS]", "")] * 5 + [end(1, 0, "the", "DET")] * 4
+    ]
+    (group,) = links_of.make_groups(links, np.zeros((2, 9, 3), np.float32))
+    assert group.common == ("NOUN → [CLS] (5 of 9)", "1 token before (4 of 9)")
+
+
 def test_without_umap_the_map_is_by_pca(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
     with pytest.raises(SettingError, match="UMAP is not installed"):

@@ -160,6 +160,9 @@ def test_what_cannot_be_matched_is_said() -> None:
         mv.roles.match_heads(toy.encode("the dog slept ."), toy.encode("the cat slept ."))
     with pytest.raises(SettingError, match="not a reading"):
         mv.roles.match_heads(toy.encode("the dog slept ."), toy)
+    norms = mv.quantities.norm_weighted(toy, "the dog slept .")
+    with pytest.raises(ShapeError, match="not by “norm-weighted”"):
+        mv.roles.match_heads(toy.encode("the dog slept ."), norms)
 
 
 # ---- Roles in several runs -------------------------------------------------------------------------------------------

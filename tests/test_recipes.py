@@ -314,6 +314,13 @@ def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -
         pd.testing.assert_frame_equal(read.tables[name], table, check_dtype=False, atol=1e-6)
 
 
+def test_tables_of_recipes_saved_earlier_in_a_folder_are_deleted(tmp_path: Path) -> None:
+    toy = mv.recipes.load("toy")
+    mv.recipes.load("minilm").save(tmp_path)
+    Recipes(toy.facts, {name: toy.tables[name] for name in ("recipes", "explained")}).save(tmp_path)
+    assert {*mv.recipes.load(tmp_path).tables} == {"recipes", "explained"}
+
+
 OTHER = replace(grammar.corpus(30, seed=7), name="other")
 
 
@@ -536,6 +543,8 @@ def test_errors_are_in_words(measured: Recipes) -> None:
         mv.recipes.fit("grammar", "toy", score=plain("the dog"))
     with pytest.raises(CorpusError, match="the same corpus"):
         mv.recipes.fit("grammar", "toy", score="grammar")
+    with pytest.raises(CorpusError, match="the same corpus"):
+        mv.recipes.fit(measured, score="grammar")
     with pytest.raises(CorpusError, match="Nothing in plain"):
         mv.recipes.fit(plain(), "toy")
     with pytest.raises(SettingError, match="Read 2 to 100,000 sentences"):
@@ -716,6 +725,12 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
         mv.recipes.score(mv.recipes.load("repeater"), "repeats", most=2)
 
 
+def test_a_corpus_that_names_no_documents_counts_as_one() -> None:
+    corpus = grammar.corpus(5, seed=5)
+    corpus = replace(corpus, sentences=tuple(replace(sentence, document="") for sentence in corpus.sentences))
+    assert mv.recipes.ablate(mv.recipes.load("toy"), corpus)["documents"].unique().tolist() == [1]
+
+
 def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
     prepared = ReplacementStudy.prepare(mv.recipes.load("toy"), "grammar", None, 3)
     replacing, toy = VectorCases(*prepared.settings), prepared.encoder
@@ -855,6 +870,11 @@ def test_a_recipe_in_words_weighs_classes_by_how_often_they_occur(measured: Reci
     assert [part.share for part in first.parts] == pytest.approx([0.6, 0.2])
     assert not first.is_even
     assert all(head.is_even for head in others)
+
+
+def test_a_head_that_even_attention_hardly_explains_is_not_called_even() -> None:
+    head = described.HeadRecipe(Head(0, 0), (described.RecipePart(UNIFORM_RULE, 0.43),), explained=0.43, even=0.39)
+    assert head.describe(str) == "attends 43% everywhere; no rule explains 57%"
 
 
 def test_a_typed_text_has_the_rules_of_the_same_words_without_annotation() -> None:

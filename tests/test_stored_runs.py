@@ -32,6 +32,7 @@ from mha_viz.lab.lab import RANDOM as RANDOM_START
 from mha_viz.lab.record import Result
 from mha_viz.lab.statements import Statement
 from mha_viz.lab.tasks import draw_sentences
+from mha_viz.numerals import percent
 from tests import lanes
 
 
@@ -213,6 +214,13 @@ def test_the_estimated_work_grows_with_every_setting_that_takes_time() -> None:
 
 def test_weights_that_point_away_from_each_other_are_different() -> None:
     assert changed(RANDOM_START, weight_cosines=lambda w: -0.7 * np.ones_like(w))[1].answer
+
+
+def test_removal_by_importance_says_how_many_heads_are_removed() -> None:
+    result = lab.load_stored(REMOVAL)
+    assert result.removal is not None
+    evidence = statements_of(result)[1].evidence
+    assert f"With 4 of 8 heads removed, {percent(result.removal.least[4])} of the answers are right" in evidence
 
 
 def test_a_layer_that_learned_nothing_proves_nothing() -> None:

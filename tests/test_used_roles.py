@@ -15,7 +15,8 @@ from mha_viz.cli import main
 from mha_viz.cli.terminal import one_line
 from mha_viz.cli.used import format_used
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.words.use_words import NO_MORE, USE
+from mha_viz.figures.words.report import _find_use
+from mha_viz.figures.words.use_words import NO_MORE, USE, is_used
 from mha_viz.files.assets import asset_path
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
@@ -68,6 +69,17 @@ def test_the_table_is_a_file_of_the_profile(measured: Profile, tmp_path: Path) -
     again = read_profile(measured.save(tmp_path / "profile"))
     assert again == measured
     assert again.head("L1H1")["used"]["detail"].tolist() == measured.head("L1H1")["used"]["detail"].tolist()
+
+
+def test_roles_that_one_sentence_cannot_test_have_no_verdict(profile: Profile, tmp_path: Path) -> None:
+    untested = ablate_roles(profile, "grammar", most=1, resume=str(tmp_path))
+    assert all(cell is None for cell in untested.tables["used"]["used"])
+    saved = read_profile(untested.save(tmp_path / "profile"))
+    assert [is_used(cell) for cell in saved.tables["used"]["used"]] == [None] * len(untested.tables["used"])
+    heading, *lines = format_used(saved)
+    assert f"0 of 0 roles {USE}" in heading
+    assert all(line.endswith("not tested") for line in lines)
+    assert _find_use(saved) == {}
 
 
 def test_the_profile_of_another_model_and_a_corpus_without_cases_are_refused(profile: Profile, minilm: Encoder) -> None:

@@ -157,6 +157,7 @@ MAX_TOKENS = 256  # maximum number of tokens of a text; all its rules then take 
 MAX_NAMED_RULES, MIN_NAMED_SHARE = 2, 0.05  # maximum number of rules to name, and least share of a named rule
 MIN_UNEXPLAINED = 0.005  # least unexplained share to mention
 MIN_EXPLAINED = 0.05  # a recipe must explain at least this much more than uniform attention
+MIN_EVEN = 0.65  # uniform attention must explain at least this much of a head for it to be called even
 KIND_NAMES: Mapping[str, str] = MappingProxyType(
     {
         "position": "position",
@@ -233,8 +234,8 @@ class HeadRecipe(NamedTuple):
 
     @property
     def is_even(self) -> bool:
-        """True if the head attends so evenly that there is nothing to explain."""
-        return self.explained - self.even < MIN_EXPLAINED
+        """True if uniform attention explains most of the head, and its recipe hardly more."""
+        return self.even >= MIN_EVEN and self.explained - self.even < MIN_EXPLAINED
 
 
 def describe_recipes(recipes: Recipes) -> list[HeadRecipe]:

@@ -117,7 +117,7 @@ def compute_effect_rows(
     """Compute the rows of the table.
 
     A head's role is used if its effect exceeds that of each other head of its layer without the role: the lower end of
-    the 95 % interval of every difference must lie above 0.
+    the 95 % interval of every difference must lie above 0. Without intervals, that is not tested.
 
     Args:
         variants: the sets of heads that were ablated.
@@ -141,7 +141,8 @@ def compute_effect_rows(
             nearest_control = int(difference.mean(axis=0).argmin())
             margin = float(difference.mean(axis=0)[nearest_control]), *map(float, bounds[:, nearest_control])
             row = row._replace(more=margin[0], more_low=margin[1], more_high=margin[2])
-            row = row._replace(used=bool((bounds[0] > 0).all()) if has_role else None)
+            is_tested = has_role and not np.isnan(bounds).any()
+            row = row._replace(used=bool((bounds[0] > 0).all()) if is_tested else None)
         rows.append(row)
     return tuple(rows)
 

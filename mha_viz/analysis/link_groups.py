@@ -182,7 +182,7 @@ class LinkGroup:
         share: the group's share of all links.
         links: the numbers of its links, strongest first.
         pairs: the most frequent pairs of words, with counts.
-        common: traits that at least a quarter of the links have in common.
+        common: traits that at least a quarter of the links have in common, the most frequent of each kind.
         tenths: [tenth], the number of links in each tenth by weight.
     """
 
@@ -321,9 +321,9 @@ def _make_group(links: Sequence[DrawnLink], members: list[int], rule: int = -1) 
     tenths = np.bincount([link.tenth for link in group_links], minlength=TENTHS)
     share, common = len(members) / len(links), list[str]()
     for describe in TRAITS:  # traits of at least a quarter of the links, and of three of them
-        trait, count = Counter(map(describe, group_links)).most_common(1)[0]
-        if trait and count >= max(MIN_COMMON, MIN_COMMON_SHARE * len(group_links)):
-            common.append(f"{trait} ({count} of {len(group_links)})")
+        for trait, count in Counter(filter(None, map(describe, group_links))).most_common(1):
+            if count >= max(MIN_COMMON, MIN_COMMON_SHARE * len(group_links)):
+                common.append(f"{trait} ({count} of {len(group_links)})")
     return LinkGroup(name, kind, share, tuple(members), pairs, tuple(common), tuple(tenths.tolist()))
 
 

@@ -240,8 +240,8 @@ class Profile:
     def evidence(self, head: AnyHead, role: str = "") -> pd.DataFrame:
         """Return :meth:`examples` as a table with one row per case.
 
-        The columns are role, detail, kind ("right", "wrong", "random"), right, weight, word, answer, gold and sentence.
-        Without sentences the table is empty and there is a warning. Raises UnknownHead.
+        The columns are role, detail, kind ("right", "wrong", "random"), right, attention, word, answer, gold and
+        sentence. Without sentences the table is empty and there is a warning. Raises UnknownHead.
         """
         from mha_viz.analysis.examples import make_examples_table
 

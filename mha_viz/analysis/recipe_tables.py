@@ -78,7 +78,7 @@ class Recipes:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, and return its path.
 
-        ``mha_viz.recipes.load`` reads them. Raises ExportError.
+        ``mha_viz.recipes.load`` reads them. They replace recipes that were saved there earlier. Raises ExportError.
         """
         check_kind(folder, *PATH_KIND)
         folder_path = Path(folder)
@@ -87,6 +87,8 @@ class Recipes:
         texts[FACTS_FILE] = seal_facts(self.facts, texts)
         try:
             (folder_path / FACTS_FILE).unlink(missing_ok=True)
+            for name in HEADINGS.keys() - self.tables.keys():  # tables of recipes that were saved there earlier
+                (folder_path / f"{name}.csv").unlink(missing_ok=True)
             for name, text in texts.items():
                 with write_atomically(folder_path / name) as file:
                     file.write(text.encode())

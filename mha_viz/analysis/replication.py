@@ -35,7 +35,8 @@ from mha_viz.analysis.roles import (
     MIN_CASES,
     ROUNDING,
 )
-from mha_viz.errors import PROFILE_KIND, check_kind
+from mha_viz.errors import PROFILE_KIND, SettingError, check_kind
+from mha_viz.model_names import shorten_name
 from mha_viz.numerals import counted
 
 if TYPE_CHECKING:
@@ -133,12 +134,16 @@ class Replications(tuple[Replication, ...]):
 def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     """Compare every role with its head's score in ``here``, a profile of the same model on another corpus.
 
-    ``findings`` are the roles, as returned by :meth:`mha_viz.Profile.findings`.
+    ``findings`` are the roles, as returned by :meth:`mha_viz.Profile.findings`. Raises SettingError for a head that
+    ``here`` lacks.
     """
     check_kind(here, Profile, *PROFILE_KIND)
-    score_tables = _ScoreTables(here)
+    score_tables, heads = _ScoreTables(here), here.heads()
     replications = []
     for finding in findings:
+        if finding.head not in heads:
+            problem = f"{shorten_name(here.model)} has no head {finding.head}."
+            raise SettingError(problem, "Give a profile of the same model on another corpus.")
         score = score_tables.find_score(finding)
         outcome = ABSENT if score is None else FEW if score.n < MIN_CASES else _find_outcome(finding, score)
         replications.append(Replication(finding, score, outcome))

@@ -75,9 +75,9 @@ def format_used(profile: Profile) -> list[str]:
     """Format the table ``used`` of a profile, one line per role."""
     table = profile.tables["used"]
     settings = table.iloc[0]
-    count = sum(map(is_used, table["used"]))
+    tested = [used for used in map(is_used, table["used"]) if used is not None]
     corpus = name_sample(settings["corpus"], settings["every"])
-    heading = f"{profile.model} on {corpus}: {count} of {counted(len(table), 'role')} {USE}"
+    heading = f"{profile.model} on {corpus}: {sum(tested)} of {counted(len(tested), 'role')} {USE}"
     details = f"{settings['measure']}, {settings['method']}: {explain_use(settings['measure'])}"
     lines, rows = [f"{heading} ({details.removesuffix('.')})"], cast(Any, table.itertuples(index=False))
     for row in rows:

@@ -280,9 +280,9 @@ def state_removal(result: Result) -> list[Statement]:
         Statement(
             "Is removal by importance better than at random?",
             bool(removable_count > mean_random_count and removal.least.mean() > removal.random.mean()),
-            f"In {len(removal.random)} random orders, {mean_random_count:.1f} on average can be removed. With half the "
-            f"heads removed, {percent(removal.least[run.heads // 2])} of the answers are right by importance, "
-            f"{percent(removal.random[:, run.heads // 2].mean())} at random.",
+            f"In {len(removal.random)} random orders, {mean_random_count:.1f} on average can be removed. With "
+            f"{run.heads // 2} of {run.heads} heads removed, {percent(removal.least[run.heads // 2])} of the answers "
+            f"are right by importance, {percent(removal.random[:, run.heads // 2].mean())} at random.",
         ),
         Statement(
             "Does the most important head matter?",

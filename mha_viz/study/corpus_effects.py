@@ -427,12 +427,13 @@ def mask_word(
 
 
 def iter_anaphoric_pronouns(sentence: Sentence) -> Iterator[int]:
-    """Yield the pronouns that have an earlier mention of their chain in the sentence, as word numbers."""
-    chains: set[str] = set()
-    for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
-        if mention.chain in chains and sentence.words[mention.word].upos == "PRON":
-            yield mention.word
-        chains.add(mention.chain)
+    """Yield the pronouns that have an earlier mention of a chain of theirs in the sentence, as word numbers."""
+    earlier_chains: set[str] = set()
+    for word in sorted({mention.word for mention in sentence.mentions}):  # a word can be the head of several mentions
+        chains = {mention.chain for mention in sentence.mentions if mention.word == word}
+        if chains & earlier_chains and sentence.words[word].upos == "PRON":
+            yield word
+        earlier_chains |= chains
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from mha_viz.models.reading.loading import ModelOrName, load_one_stack
 from mha_viz.process.progress import ProgressOption, as_callback, with_bar
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
+from mha_viz.view.quantities import QUANTITIES
 
 DEFAULT_SENTENCES = 100  # maximum number of sentences, by default
 
@@ -44,8 +45,8 @@ def match_heads(
         progress: True for a bar, or a function that is called after each sentence.
 
     Returns the matches, each with whether it is closer than chance (:class:`mha_viz.analysis.matching.HeadMatch`).
-    Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for fewer than
-    one sentence and for a reading together with a model, ModelError.
+    Raises CorpusError if no sentence is left; ShapeError for readings of different texts, or of quantities other than
+    weights; SettingError for fewer than one sentence and for a reading together with a model; ModelError.
 
     >>> mv.roles.match_heads("toy", "toy", most=5)[mv.Head(1, 2)]
     Head(layer=1, head=2)
@@ -80,6 +81,10 @@ def _match_on_text(first: object, second: object) -> HeadMatches:
     """Match the heads of two readings of the same text."""
     for reading in (first, second):
         check_kind(reading, Attention, "a reading", "Give two readings of one text, or two models.")
+        assert isinstance(reading, Attention)
+        if not (quantity := QUANTITIES[reading.quantity]).is_share:
+            problem = f"Heads are matched by their attention weights, not by “{quantity.label}”."
+            raise ShapeError(problem, "Give readings of weights.")
     assert isinstance(first, Attention)
     assert isinstance(second, Attention)
     texts, other_texts = (

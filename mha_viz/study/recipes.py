@@ -93,9 +93,9 @@ def fit_recipes(
         cancelled: returns True to stop the study in this process.
         client: a client of a Dask cluster, whose workers measure the chosen recipes; corpora are then names of files.
 
-    Returns the recipes. Raises CorpusError, also where ``score`` lacks the annotation that the recipes need;
-    SettingError, also where the recipes are of a model of another shape; ModelError; ClusterError; Cancelled
-    soon after ``cancelled`` returns True.
+    Returns the recipes. Raises CorpusError, also where ``score`` is the corpus that chose the recipes, or lacks the
+    annotation that they need; SettingError, also where the recipes are of a model of another shape; ModelError;
+    ClusterError; Cancelled soon after ``cancelled`` returns True.
 
     >>> mv.recipes.fit("grammar", "toy", most=40).tables["recipes"].columns.tolist()
     ['layer', 'head', 'query_class', 'rule', 'share']
@@ -103,6 +103,8 @@ def fit_recipes(
     check_most(most)
     folder, corpora = None if resume is None else Path(resume), open_corpora(corpus, score)
     if isinstance(corpus, Recipes):
+        if corpora[0].digest == corpus.facts.get("corpus_sha256"):
+            raise _make_same_corpus_error(corpora[0])
         encoder = load_as_measured(corpus.facts, model, device)
     else:
         encoder = load_one_stack(catalog.DEFAULT if model is None else model, device)
@@ -161,10 +163,13 @@ def open_corpora(source: Source | Recipes, score: Source | None) -> list[Corpus]
     corpus = open_sentences(source)
     if score_corpora:
         if corpus.digest == score_corpora[0].digest:
-            problem = f"The recipes are from the same corpus, {corpus.name}."
-            raise CorpusError(problem, "Name a corpus of another origin.")
+            raise _make_same_corpus_error(corpus)
         _check_annotated(score_corpora[0], corpus.name, corpus.has_trees, corpus.has_chains)
     return [corpus, *score_corpora]
+
+
+def _make_same_corpus_error(corpus: Corpus) -> CorpusError:
+    return CorpusError(f"The recipes are from the same corpus, {corpus.name}.", "Name a corpus of another origin.")
 
 
 class _Fit(NamedTuple):

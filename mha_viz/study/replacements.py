@@ -92,11 +92,12 @@ def ablate_recipes(
 
     Returns a row for each method and each part of the heads (a quarter, half, all; those that are explained best
     first): ``lost``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval
-    over documents, or over sentences if the corpus names no documents. Methods: "recipe": the weights of a head become
-    those that its recipe predicts, and everything after it is computed anew; "mean": its output becomes its mean over
-    these sentences; "uniform": its weights become equal; "recipe of another head": as "recipe", with the heads of the
-    model in random order; "recipe of random heads": as "recipe", of as many heads as in the other rows, drawn anew for
-    each sentence. Raises the errors of :func:`mha_viz.recipes.fit` with recipes in place of a corpus.
+    over documents, or over sentences if the corpus names no documents and so counts as one. Methods: "recipe": the
+    weights of a head become those that its recipe predicts, and everything after it is computed anew; "mean": its
+    output becomes its mean over these sentences; "uniform": its weights become equal; "recipe of another head": as
+    "recipe", with the heads of the model in random order; "recipe of random heads": as "recipe", of as many heads as in
+    the other rows, drawn anew for each sentence. Raises the errors of :func:`mha_viz.recipes.fit` with recipes in place
+    of a corpus.
 
     >>> mv.recipes.ablate(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'recipe'
@@ -356,7 +357,8 @@ def _make_table(changes: Numbers, documents: Sequence[str], counts: Sequence[int
     low, high = units.compute_mean_intervals(sums, np.bincount(units.numbers, minlength=units.count))
     cells = [(method, part, count) for method in METHODS for part, count in zip(PARTS, counts, strict=True)]
     numbers = zip(cells, values.mean(axis=0), low, high, strict=True)
-    rows = [(*cell, len(changes), units.count, *statistics) for cell, *statistics in numbers]
+    document_count = units.count if any(documents) else 1
+    rows = [(*cell, len(changes), document_count, *statistics) for cell, *statistics in numbers]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -6,6 +6,7 @@ A role is used if switching its head off over a corpus affects the words that de
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,7 +59,7 @@ def ablate_roles(
     means: Source | None = None,
     recipes: Recipes | None = None,
     device: str = "cpu",
-    resume: Path | None = None,
+    resume: str | os.PathLike[str] | None = None,
     progress: ProgressOption[float] = False,
     client: Client | None = None,
 ) -> Profile:
@@ -94,9 +95,8 @@ def ablate_roles(
         )
     source = _apply_profile_name(open_measurable(corpus, client), profile)
     settings = EffectSettings(Request(method=method), most=most, means=means, recipes=recipes)
-    runs = [
-        *_iter_measurements(encoder, source, _group_heads(profile.findings()), settings, resume, as_callback(progress))
-    ]
+    roles, folder = _group_heads(profile.findings()), None if resume is None else Path(resume)
+    runs = [*_iter_measurements(encoder, source, roles, settings, folder, as_callback(progress))]
     rows = [row for role, run in runs for row in _iter_role_rows(role, run)]
     if not rows:
         problem = f"No role of this profile can be measured on {source.corpus.name}."

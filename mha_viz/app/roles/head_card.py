@@ -71,19 +71,20 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         if not findings:
             st.markdown("No role was found for this head.")
         effects = _select_rows(evidence, "used", head)
-        roles_in_use = [] if effects is None else [row for row in effects.itertuples() if is_used(row.used)]
+        tested_roles = [] if effects is None else [row for row in effects.itertuples() if is_used(row.used) is not None]
+        roles_in_use = [row for row in tested_roles if is_used(row.used)]
         show_role_lines(findings, {row.detail: row.measure for row in roles_in_use})
         recipe = load_recipes(evidence).get(head)
         if recipe:
             explanation = _explain_missing_relation(evidence, recipe, findings)
             st.markdown(f"{capitalise(escape_markdown(recipe.describe(simplify_rule)))}.{explanation}")
         show_key_shares(evidence, head)
-        if effects is not None and not roles_in_use:
-            details = [*effects["detail"]]
+        if tested_roles and not roles_in_use:
+            details = [row.detail for row in tested_roles]
             relation_names = (
                 f"{len(details)} relations" if len(details) > 1 else describe_link(details[0]).partition(",")[0]
             )
-            st.caption(describe_unused(escape_markdown(relation_names), effects["measure"].iloc[0]))
+            st.caption(describe_unused(escape_markdown(relation_names), tested_roles[0].measure))
         need = find_needs(evidence.table(NEEDED)).get(head)
         if need is not None:
             st.markdown(escape_markdown(describe_need(need)), help=escape_markdown(explain_need(need)))

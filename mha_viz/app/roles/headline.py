@@ -58,7 +58,7 @@ def _describe_linking_heads(evidence: Evidence) -> str:
     """
     linking_heads = {finding.head for finding in evidence.findings() if finding.role in LINKING_ROLES}
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
-    rows: list[Any] = [row for table in tables for row in table.itertuples()]
+    rows: list[Any] = [row for table in tables for row in table.itertuples() if is_used(row.used) is not None]
     measured_heads = {(row.layer, row.head) for row in rows}
     used_heads = {(row.layer, row.head) for row in rows if is_used(row.used)}
     total_note = f" of {len(measured_heads)}" if len(measured_heads) < len(linking_heads) else ""

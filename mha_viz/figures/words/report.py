@@ -293,12 +293,13 @@ def _helped_to_choose(replication: Replication, other: Profile) -> bool:
 
 
 def _find_use(profile: Profile) -> dict[Any, Use]:
-    """Return the use of each measured role, by the values of ROLE_COLUMNS."""
+    """Return the use of each role for which it was tested, by the values of ROLE_COLUMNS."""
     if "used" not in profile.tables:
         return {}
     table = profile.tables["used"]
-    uses = [Use(is_used(cell), str(measure)) for cell, measure in zip(table["used"], table["measure"], strict=True)]
-    return dict(zip(table[ROLE_COLUMNS].itertuples(index=False, name=None), uses, strict=True))
+    roles = table[ROLE_COLUMNS].itertuples(index=False, name=None)
+    rows = zip(roles, map(is_used, table["used"]), table["measure"], strict=True)
+    return {role: Use(used, str(measure)) for role, used, measure in rows if used is not None}
 
 
 def _find_copying_scores(profile: Profile) -> dict[Head, tuple[float, float]]:

@@ -41,17 +41,17 @@ def find_effect_target(measure: str) -> EffectTarget:
     return EFFECT_TARGETS.get(measure, _OTHER_TARGET)
 
 
-def is_used(cell: Any) -> bool:
-    """Parse a cell of the column ``used``, a truth value or its text."""
-    return str(cell) == "True"
+def is_used(cell: Any) -> bool | None:
+    """Parse a cell of the column ``used``, a truth value or its text; None if it is empty: use was not tested."""
+    return {"True": True, "False": False}.get(str(cell))
 
 
-def describe_use(used: bool, measure: str) -> str:
+def describe_use(used: bool | None, measure: str) -> str:
     """Return the text of a cell on whether a head is used.
 
-    Examples: "yes: changes its word most", "no more than other heads of its layer".
+    Examples: "yes: changes its word most", "no more than other heads of its layer", "not tested".
     """
-    return f"yes: {describe_most(measure)}" if used else NO_MORE
+    return "not tested" if used is None else f"yes: {describe_most(measure)}" if used else NO_MORE
 
 
 def describe_most(measure: str) -> str:

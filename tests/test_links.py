@@ -243,3 +243,20 @@ def test_a_held_word_has_no_number_below_a_twentieth_and_none_without_a_line() -
     assert sorted(number.text for number in numbers) == ["0.050", "0.300", "0.600"]
     some = numbers_of(links(attention, [Head(0, 0)], View(pin="q0", links="top2")))
     assert sorted(number.text for number in some) == ["0.300", "0.600"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "pin", "remedy"),
+    [("min0.90", "q1", 'less than links="min0.90"'), ("top1", "q1k1", 'more than links="top1"')],
+)
+def test_a_pin_whose_links_are_all_left_out_is_noted(rule: str, pin: str, remedy: str) -> None:
+    w = np.array([[1, 0, 0], [0.6, 0.3, 0.1], [0, 0, 1]], np.float32)
+    a = Attention.from_tensors(w[None, None], ["the", "cat", "sat"])
+    largest = "0.600" if pin == "q1" else "0.300"
+    drawings = (
+        links(a, [Head(0, 0)], View(links=rule, pin=pin)),
+        compare([Panel(a, Head(0, 0))], View(links=rule, pin=pin), kind="links"),
+    )
+    for drawing in drawings:
+        assert drawing.notes[0].caption == "No weight is large enough for a link."
+        assert drawing.notes[0].advice == f"The largest weight shown is {largest}: ask for {remedy}."

@@ -113,7 +113,7 @@ def compare(
     marks, bottom = _place_rows(panels, drawings, rows, theme)
     note = few_links_text or drawings[0].label_note
     foot, _ = _draw_shared_scale(kind, range_text, rows.total_width, theme, blocks, note)
-    faint_notes = (note_faint_links if kind == "links" else note_faint_cells)(view, blocks)
+    faint_notes = note_faint_links(view, blocks, pins) if kind == "links" else note_faint_cells(view, blocks)
     comparison = Drawing(
         rows.total_width,
         bottom + foot_height,

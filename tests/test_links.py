@@ -158,6 +158,15 @@ def test_several_heads_share_the_twenty_and_every_panel_has_its_own() -> None:
     assert SPOKEN in beside.caption
 
 
+def test_beside_a_short_text_only_the_long_one_is_said_to_have_few_links() -> None:
+    panels = [Panel(text_of(words), HEADS[0]) for words in (6, 27)]
+    for rule in ("all", "top3"):
+        beside = compare(panels, View(links=rule), Size(300), "links")
+        assert f"Of each text of 25 words or more, only {SPOKEN} are drawn." in beside.caption
+        assert "special tokens left out" not in beside.caption
+        assert f"{SPOKEN} of each text of 25 words or more" in beside.texts()
+
+
 def test_a_short_text_has_all_its_links_and_a_held_word_of_a_long_one_too() -> None:
     short, long = text_of(24), text_of(43)
     assert len(lines_of(links(short, HEADS[:1], View(scale="log")))) > 200

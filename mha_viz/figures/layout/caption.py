@@ -17,6 +17,7 @@ from mha_viz.attention.view_weights import name_map
 from mha_viz.figures.layout.view import (
     Block,
     View,
+    describe_crowded_texts,
     describe_few_links,
     describe_range,
     find_focus,
@@ -246,10 +247,11 @@ def describe_processing(attentions: Sequence[Attention], view: View, kind: str) 
         if kind in setting.kinds and kind not in setting.only_on_page and (name != "side" or has_pair)
     }
     unit, side, link_rule = (sentences.pop(name, "") for name in ("unit", "side", "links"))
-    note = next(
-        filter(None, (describe_few_links(list_units(a, view), view) for a in attentions if kind == "links")), ""
-    )
-    if note:
+    all_axes = [list_units(attention, view) for attention in attentions]
+    note = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
+    if note and (crowded_texts := describe_crowded_texts(all_axes, view)):
+        note = f"Of {crowded_texts}, only {note} are drawn."
+    elif note:
         link_rule = f"{link_rule[:-1]}, special tokens left out." if link_rule else ""
         note = f"{'Of these, only' if link_rule else 'Only'} {note} are drawn."
     number_note = "The number after a word is the weight of the strongest link drawn to it." if kind == "links" else ""

@@ -301,6 +301,12 @@ def describe_few_links(axes: Axes, view: View) -> str:
     return f"the {MAX_CROWDED_LINKS} strongest links between {get_unit_noun(view)}"
 
 
+def describe_crowded_texts(all_axes: Sequence[Axes], view: View) -> str:
+    """Describe the texts of which only the strongest links are drawn; empty if these are all texts."""
+    is_of_all = all(map(is_crowded, all_axes))
+    return "" if is_of_all else f"each text of {CROWDED_WORDS} {get_unit_noun(view)} or more"
+
+
 def get_unit_noun(view: View) -> str:
     """Return the noun for rows and columns: "words" or "tokens"."""
     return "words" if view.unit == "words" else "tokens"

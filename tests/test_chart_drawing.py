@@ -199,6 +199,11 @@ def test_the_numbers_of_a_chart_are_those_that_it_draws() -> None:
     assert tree["caption"] == "Of a test."
 
 
+def test_a_missing_number_of_any_precision_has_no_row() -> None:
+    bars = Bars([0, 1], np.array([0.25, np.nan], np.float32), INK)
+    assert [row[-1] for row in chart_of(bars).rows] == [0.25]
+
+
 def test_cells_are_named_as_along_their_axes() -> None:
     cells = Cells([[1.0, 2.0], [3.0, np.nan]], 0, 3, GREYS)
     assert chart_of(cells, x=Axis(positions=[0, 1], names=["<b>it</b>", "sat"])).rows == (

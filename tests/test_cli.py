@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from safetensors.numpy import load as load_safetensors
 
@@ -309,4 +310,13 @@ def test_bash_completes(capsys: pytest.CaptureFixture[str]) -> None:
         ["--columns"],
         ["distilbert-base-uncased"],
         ["--seed", "--steps"],
+    ]
+
+
+def test_json_tables_keep_the_digits_of_small_numbers(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"n": [1, 2], "q": [3e-12, 0.123456789], "p": [math.nan, math.inf], "name": ["a", None]})
+    output.Destination(tmp_path / "rows.json", ".json").write_table(rows)
+    assert json.loads((tmp_path / "rows.json").read_text("utf-8"), parse_constant=pytest.fail) == [
+        {"n": 1, "q": 3e-12, "p": None, "name": "a"},
+        {"n": 2, "q": 0.123456789, "p": None, "name": None},
     ]

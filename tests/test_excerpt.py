@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,26 @@ def test_a_window_holds_what_is_held_and_most_of_its_attention() -> None:
     ((rows, cols),), (note,) = cut_excerpts(w, Focus(None, 9), 5, 3)
     assert (15 in rows, 9 in cols) == (True, True)
     assert "; 0.0% of its attention" in note.caption
+
+
+@pytest.mark.parametrize("focus", [None, Focus(None, 0), Focus(0, None)])
+def test_signed_numbers_are_left_out_by_their_sizes(focus: Focus | None) -> None:
+    signed = np.array([[-1.0, 2, -3, 4]] * 4)
+    assert cut_excerpts(signed, focus, 2, 1) == cut_excerpts(np.abs(signed), focus, 2, 1)
+
+
+def test_nothing_is_left_out_of_zeros() -> None:
+    for focus in (None, Focus(0, None)):
+        _, (note,) = cut_excerpts(np.zeros((4, 4)), focus, 2, 1)
+        assert "; 0.0% of " in note.caption
+
+
+def test_heads_whose_signs_differ_do_not_cancel_in_what_is_left_out() -> None:
+    w = np.random.default_rng(0).normal(size=(1, 1, 40, 40)).astype(np.float32)
+    both = Attention.from_tensors(np.concatenate([w, -w], axis=1), [f"t{i}" for i in range(40)], quantity="gradient")
+    sizes = replace(both, weights=np.abs(both.weights))
+    notes = [links(a, [H, Head(0, 1)], View(pin="q0"), Size(max_height_mm=60)).notes for a in (both, sizes)]
+    assert notes[0] == notes[1] != ()
 
 
 # ---- On the page -----------------------------------------------------------------------------------------

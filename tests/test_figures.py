@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,16 @@ def test_a_reading_that_was_rescaled_before_still_says_what_is_hidden(pair_readi
     done = pair_reading.without_special()
     part = build_block(done, H, View(unit="pieces"), list_units(done, View(unit="pieces")))
     assert part.hidden == pytest.approx(done.hidden[H], abs=1e-5)
+
+
+def test_nothing_is_hidden_of_a_row_of_zeros() -> None:
+    weights = np.random.default_rng(0).normal(size=(2, 3, 6, 6)).astype(np.float32)
+    weights[..., :4, :] = 0
+    attention = replace(reading(), weights=weights, quantity="gradient")
+    view = View(unit="pieces", special="hide")
+    hidden = build_block(attention, H, view, list_units(attention, view)).hidden
+    assert hidden == pytest.approx(attention.without_special().hidden[H])
+    assert hidden[:3].tolist() == [0, 0, 0]
 
 
 def test_one_side_of_a_pair() -> None:
@@ -329,3 +340,24 @@ def test_hostile_tokens_are_drawn_as_they_are(text: str) -> None:
     for drawing in (heatmap(attention, Head(0, 0)), links(attention, [Head(1, 0)]), grid(attention)):
         assert drawing.caption
         assert all(mark.text for mark in drawing.marks if isinstance(mark, Text))
+
+
+def test_a_grid_of_kept_heads_names_them_as_the_model_does() -> None:
+    kept = reading().only(["L1H1", "L1H2"])
+    assert mv.figures.grid(kept, heads=[1]).caption.startswith("Attention of chosen heads: L1H2 (2-3), of all 2 heads")
+    assert mv.figures.grid(kept.only(["L0H0"])).caption.startswith("Attention of every head: 1 head of")
+
+
+def test_captions_say_rescaled_only_of_rows_that_were() -> None:
+    text = reading()
+    norms = replace(text, weights=3 * text.weights, quantity="norm")
+    signed = replace(text, weights=text.weights - text.weights.mean(axis=-1, keepdims=True), quantity="gradient")
+    for attention, view in (
+        (norms.without_special(), View()),
+        (signed.without_special(), View()),
+        (signed, View(special="rescale")),
+    ):
+        assert "Special tokens are hidden, nothing is rescaled; " in heatmap(attention, H, view).caption
+        assert " goes to hidden tokens" in heatmap(attention, H, view).caption
+    for attention, view in ((text.without_special(), View()), (norms, View(special="rescale"))):
+        assert "rows rescaled to sum to 1; " in heatmap(attention, H, view).caption

@@ -46,6 +46,11 @@ def test_the_numbers_are_the_row_or_the_column_of_the_held_token() -> None:
     assert "from each of 2 × 3 patches to “[CLS]”" in figure.caption
 
 
+def test_kept_heads_are_named_by_their_numbers_in_the_model() -> None:
+    rows = json.loads(mv.overlay(reading().only(["L1H1"]), columns=COLUMNS).to_bytes(".json"))["rows"]
+    assert {(row["layer"], row["head"]) for row in rows} == {(1, 1)}
+
+
 def test_each_patch_is_coloured_by_its_weight_over_its_part_of_the_image() -> None:
     weights = np.zeros((1, 1, 7, 7), np.float32)
     weights[..., 1] = 1  # everything looks at the first patch

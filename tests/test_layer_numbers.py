@@ -18,6 +18,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.unusual_heads import find_active
 from mha_viz.app.widgets.head_search import find_by_two_words
 from mha_viz.errors import MhaVizError, ShapeError, UnknownHead
+from mha_viz.figures import files
 from mha_viz.figures.layout.packet import build_packet
 from mha_viz.figures.words.known_facts import describe_roles
 from tests.packets import unpack
@@ -50,6 +51,11 @@ def test_a_cache_and_layers_that_are_none_say_the_numbers_by_themselves(reading:
     some: list[Any] = [None, None, None, FOURTH, None, None, None, EIGHTH]
     assert mv.Attention.from_tensors(some, NAMES).key == reading.key
     assert mv.Attention.from_tensors(some, [NAMES])[0].key == reading.key
+
+
+def test_json_holds_the_weights_of_layers_that_do_not_begin_at_0(reading: mv.Attention) -> None:
+    fields = json.loads(files.to_bytes(reading, ".json"))
+    assert np.allclose(fields["weights"], [FOURTH[0], EIGHTH[0]])
 
 
 def test_all_layers_in_order_are_numbered_as_before() -> None:

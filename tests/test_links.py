@@ -158,6 +158,15 @@ def test_several_heads_share_the_twenty_and_every_panel_has_its_own() -> None:
     assert SPOKEN in beside.caption
 
 
+def test_beside_a_short_text_only_the_long_one_is_said_to_have_few_links() -> None:
+    panels = [Panel(text_of(words), HEADS[0]) for words in (6, 27)]
+    for rule in ("all", "top3"):
+        beside = compare(panels, View(links=rule), Size(300), "links")
+        assert f"Of each text of 25 words or more, only {SPOKEN} are drawn." in beside.caption
+        assert "special tokens left out" not in beside.caption
+        assert f"{SPOKEN} of each text of 25 words or more" in beside.texts()
+
+
 def test_a_short_text_has_all_its_links_and_a_held_word_of_a_long_one_too() -> None:
     short, long = text_of(24), text_of(43)
     assert len(lines_of(links(short, HEADS[:1], View(scale="log")))) > 200
@@ -243,3 +252,20 @@ def test_a_held_word_has_no_number_below_a_twentieth_and_none_without_a_line() -
     assert sorted(number.text for number in numbers) == ["0.050", "0.300", "0.600"]
     some = numbers_of(links(attention, [Head(0, 0)], View(pin="q0", links="top2")))
     assert sorted(number.text for number in some) == ["0.300", "0.600"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "pin", "remedy"),
+    [("min0.90", "q1", 'less than links="min0.90"'), ("top1", "q1k1", 'more than links="top1"')],
+)
+def test_a_pin_whose_links_are_all_left_out_is_noted(rule: str, pin: str, remedy: str) -> None:
+    w = np.array([[1, 0, 0], [0.6, 0.3, 0.1], [0, 0, 1]], np.float32)
+    a = Attention.from_tensors(w[None, None], ["the", "cat", "sat"])
+    largest = "0.600" if pin == "q1" else "0.300"
+    drawings = (
+        links(a, [Head(0, 0)], View(links=rule, pin=pin)),
+        compare([Panel(a, Head(0, 0))], View(links=rule, pin=pin), kind="links"),
+    )
+    for drawing in drawings:
+        assert drawing.notes[0].caption == "No weight is large enough for a link."
+        assert drawing.notes[0].advice == f"The largest weight shown is {largest}: ask for {remedy}."

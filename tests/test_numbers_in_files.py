@@ -232,6 +232,12 @@ def test_panels_of_different_numbers_have_a_column_each(readings: dict[str, Atte
     np.testing.assert_array_equal(fields["panel2_weights_ablated"], other[HEAD])
 
 
+def test_kept_heads_have_their_numbers_in_the_model_in_a_comparison(readings: dict[str, Attention]) -> None:
+    kept, plain = readings["only"], readings["plain"]
+    figure = mv.compare([(kept, kept.every_head()[0]), (plain, HEAD)])
+    assert fields_of(figure.to_bytes(".npz"), ".npz")["heads"].tolist() == [[3, 1], [*HEAD]]
+
+
 @pytest.mark.parametrize("suffix", files.shown_suffixes())
 def test_a_difference_says_what_its_numbers_are(readings: dict[str, Attention], suffix: str) -> None:
     for (one, first), (other, second) in combinations([("plain", readings["plain"]), ("hidden", readings["words"])], 2):

@@ -18,6 +18,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError, SettingError, UnknownHead
+from mha_viz.models.reading import loading
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import load
 from mha_viz.study.cases import Cases
@@ -188,11 +189,27 @@ def test_the_command_compares_the_heads_of_roles_with_another_step(
     assert table["difference"][0] == pytest.approx(0.635, abs=1e-3)
 
 
+def test_the_command_reads_both_models_in_the_precision_of_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy, loaded = mv.load_profile("toy"), list[tuple[str, str]]()
+
+    def load_noted(model: str, *arguments: Any, dtype: str, **options: Any) -> Any:
+        loaded.append((model, dtype))
+        return load(model, *arguments, dtype=dtype, **options)
+
+    monkeypatch.setattr(loading, "load", load_noted)
+    replace(toy, facts={**toy.facts, "revision": f"{toy.facts['revision']}, bfloat16"}).save(tmp_path / "half")
+    assert main(["replicate", str(tmp_path / "half"), "grammar", "--beside", "toy@100"]) == 0
+    assert loaded == [("toy", "bfloat16"), ("toy@100", "bfloat16")]
+
+
 @pytest.mark.parametrize(
     ("code", "more", "words"),
     [
         (3, ["--beside", "toy/L9H9"], "L9H9 does not exist"),
         (2, ["--beside", "toy", "--workers", "2", "--cluster", "tcp://here:1"], "are both given"),
+        (2, ["--beside", "toy", "--runs"], "--beside and --runs are both given"),
     ],
 )
 def test_what_the_command_refuses(code: int, more: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -432,6 +432,19 @@ def test_a_further_corpus_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     assert pd.read_csv(io.StringIO(capsys.readouterr().out)).equals(table)
 
 
+def test_a_further_corpus_is_measured_in_the_precision_of_the_profile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (1, 2):
+        corpus = format_conllu(grammar.corpus(60, seed).sentences)
+        (tmp_path / f"{seed}.conllu").write_text(corpus, "utf-8")
+    one, two, folder = (str(tmp_path / name) for name in ("1.conllu", "2.conllu", "half"))
+    assert main(["profile", one, "--model", "toy", "--dtype", "bfloat16", "--out", folder]) == 0
+    capsys.readouterr()
+    assert main(["report", folder, "--replicated", two, "--format", "csv"]) == 0
+    assert "2.conllu" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("code", "arguments", "words"),
     [

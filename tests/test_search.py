@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import mha_viz as mv
 from mha_viz.analysis.links import COLUMNS, Conditions
 from mha_viz.attention import Head
 from mha_viz.cli import main
+from mha_viz.cli.search import format_sentence
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import format_conllu, read_conllu
 from mha_viz.corpus.reading import read_gap, read_plain
@@ -244,8 +246,21 @@ def test_the_command_prints_links_and_counts(treebank: Path, capsys: pytest.Capt
     assert all(line.count("[") == 2 for line in lines[:3])
     assert "nsubj dep_to_head" in lines[-1] + lines[-2]
     pd.testing.assert_frame_equal(pd.read_csv(out), result.table())
+    assert run("toy/L1H2", treebank, "--most", 1) == 0
+    first, _, *counts = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"\d+ links of \d+ other kinds", counts[10])
+    assert f" {sum(int(line.split()[0]) for line in counts)} of " in first.replace(",", "")
     assert run("toy/L1H2", treebank, "--most", 2, "--out", out.with_suffix(".json")) == 0
     assert len(json.loads(out.with_suffix(".json").read_text("utf-8"))) == 2
+
+
+def test_a_long_sentence_is_shown_from_its_first_marked_word() -> None:
+    forms = ["See", "[", "1", "]", *(f"word{number}" for number in range(40))]
+    line = format_sentence(0.5, 3, "word39 → word38", forms, (43, 42))
+    assert line.endswith(" word37 [word38] [word39]")
+    assert len(line) == len("0.5000  3  word39 → word38: …") + 100
+    assert format_sentence(0.5, 3, "a → [SEP]", ["a"], {0, None}) == "0.5000  3  a → [SEP]: [a]"
+    assert format_sentence(0.5, 3, "[CLS] → [SEP]", ["a"], {None}) == "0.5000  3  [CLS] → [SEP]: a"
 
 
 @pytest.mark.parametrize(

@@ -182,12 +182,24 @@ def test_the_time_of_one_visitor_is_bounded_while_others_ask(monkeypatch: pytest
     ask("b")
     with pytest.raises(Busy, match="worked for you for 60 of the last 60 seconds") as refused:
         ask("a")
-    assert "Wait 30 seconds" in refused.value.remedy
+    assert "Wait 60 seconds" in refused.value.remedy
     ask("b")
     now += turns.WINDOW_SECONDS + 1
     ask("a")
     for _ in range(3):
         worker.submit(work).result(PATIENCE)  # work in the background is bounded elsewhere
+
+
+@pytest.mark.parametrize(("seconds", "wait"), [(31.0, "58 seconds"), (29.9, "1 second ")])
+def test_a_visitor_is_told_how_long_to_wait(seconds: float, wait: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until so much of their work is over for so long that they may ask again."""
+    monkeypatch.setattr(turns.time, "monotonic", lambda: 160.0)
+    worker = FairWorker("test")
+    for end, visitor, used in ((100.5, "a", 0.5), (157.5, "a", seconds), (159.0, "b", 1.0)):
+        worker._finished_work.append(turns._FinishedWork(end, visitor, used, 1))
+    with pytest.raises(Busy) as refused:
+        worker.submit(lambda: None, "a")
+    assert f"Wait {wait}" in refused.value.remedy
 
 
 def test_an_error_of_the_work_is_the_result_and_the_worker_goes_on() -> None:

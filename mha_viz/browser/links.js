@@ -252,7 +252,8 @@ function drawNumbers(context, list, x, y, { heads }, { numberSize, numberWidth, 
 
 // ---- Which links are drawn, and with how much ink -----------------------------------------------------------
 
-const CROWDED = { words: 25, links: 20 }; // with this many words, draw only this many links unless a word is pinned
+// With this many words, draw only this many links unless a word is pinned.
+export const CROWDED = { words: 25, links: 20 };
 
 // Whether there are too many words to tell all their links apart.
 /** @type {(axes: Axes) => boolean} */

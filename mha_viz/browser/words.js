@@ -114,8 +114,8 @@ export function describeHidden({ block: { hidden } }, { rows }, focus, view, rea
   const hasRow = focus && focus.row !== null;
   const share = hasRow ? hidden[focus.row] : computeMean(Array.from(hidden));
   const subject = hasRow ? `the attention from “${rows[focus.row].text}”` : allAttention;
-  const outcome =
-    view.special === "rescale" || showsAll ? "went to hidden tokens before rescaling" : "goes to hidden tokens";
+  const isRescaled = showsAll ? isShare(reading) : view.special === "rescale" && !reading.signed;
+  const outcome = isRescaled ? "went to hidden tokens before rescaling" : "goes to hidden tokens";
   return `${formatPercent(share)} of ${subject} ${outcome}.`;
 }
 

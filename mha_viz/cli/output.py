@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
 
 from mha_viz.attention import Attention
 from mha_viz.errors import ExportError, SettingError
@@ -61,7 +64,17 @@ class Destination:
 def _format_table(rows: pd.DataFrame, suffix: str) -> bytes:
     if suffix == ".csv":
         return format_csv(rows).encode()
-    return f"{json.dumps(json.loads(rows.to_json(orient='records', double_precision=9)), indent=1)}\n".encode()
+    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    plain_records = [{name: _to_json_value(value) for name, value in record.items()} for record in records]
+    return f"{json.dumps(plain_records, indent=1)}\n".encode()
+
+
+def _to_json_value(value: Any) -> Any:
+    """Return a number with nine significant digits, as in a CSV file; None for one that JSON lacks."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
 def parse_table_destination(out: str | None, format_name: str | None) -> Destination | None:

@@ -6,6 +6,7 @@ import argparse
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from mha_viz.analysis.bundled_data import check_profiles
 from mha_viz.analysis.matching import count_in_runs
@@ -33,8 +34,9 @@ from mha_viz.cli.profile import (
 )
 from mha_viz.cli.search import parse_model_and_head
 from mha_viz.cli.terminal import print_warnings, progress_bar
-from mha_viz.errors import CorpusError
+from mha_viz.errors import CorpusError, SettingError
 from mha_viz.files import make_folder
+from mha_viz.models.getting.catalog import Model
 from mha_viz.request import get_dtype
 
 
@@ -84,12 +86,17 @@ def parse_profile(value: str) -> Path:
     return find_profile_folder(parse_folder(value))
 
 
+def load_measured_model(profile: Profile, device: str, other_model: Model | None = None) -> Any:
+    """Load the model of a profile, or another model to compare it with, in the precision of the profile."""
+    dtype = get_dtype(str(profile.facts.get("revision", "")))
+    return load_model(other_model or choose_model(profile.model), device, dtype)
+
+
 def _measure(args: argparse.Namespace, other_profile: Profile, sums_folder: Path | None) -> Profile:
     """Measure the profile of the corpus, with the model of the other profile."""
     with open_cluster(args) as cluster, print_warnings():
         corpus = open_source(args.corpus, args.name, cluster)
-        dtype = get_dtype(str(other_profile.facts.get("revision", "")))
-        encoder = load_model(choose_model(other_profile.model), args.device, dtype)
+        encoder = load_measured_model(other_profile, args.device)
         if sums_folder is not None:
             make_folder(sums_folder)
         return measure(encoder, corpus, sums_folder, args.batch, other_profile, control=False, cluster=cluster)
@@ -103,6 +110,8 @@ def run(args: argparse.Namespace) -> None:
     if not findings:
         raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
     if args.runs is not None:
+        if args.beside:
+            raise SettingError("--beside and --runs are both given.", "Leave one of them out.")
         runs = [profile, *map(read_profile, (parse_profile(args.corpus), *args.runs))]
         table = count_in_runs(runs)
         return write_and_print(destination, lambda: table, format_runs(table))
@@ -131,8 +140,9 @@ def _compare_models(args: argparse.Namespace, profile: Profile, destination: Des
         corpus = open_source(args.corpus, args.name, cluster)
         from mha_viz.study.paired_heads import compare_roles  # imports torch
 
-        encoder = load_model(model, args.device)
-        other_encoder = encoder if other_model.name == model.name else load_model(other_model, args.device)
+        encoder = load_measured_model(profile, args.device)
+        is_other = other_model.name != model.name
+        other_encoder = load_measured_model(profile, args.device, other_model) if is_other else encoder
         with show_cluster_progress() if cluster else progress_bar("of the sentences") as progress:
             client = cluster and cluster.client
             pairs = compare_roles(

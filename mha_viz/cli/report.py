@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 
 from mha_viz.analysis.profile import find_profile_folder, read_profile
-from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser
 from mha_viz.cli.output import STDOUT, parse_destination
 from mha_viz.cli.profile import add_measuring_options, is_profile, measure, open_source
-from mha_viz.cli.replicate import add_profile_argument
+from mha_viz.cli.replicate import add_profile_argument, load_measured_model
 from mha_viz.cli.terminal import print_warnings
 from mha_viz.figures.words.report import KINDS, report
 
@@ -50,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
             other_profiles.append(read_profile(find_profile_folder(other_source)))
             continue
         with print_warnings():
-            corpus, encoder = open_source(other_source), load_model(choose_model(profile.model), args.device)
+            corpus, encoder = open_source(other_source), load_measured_model(profile, args.device)
             other_profiles.append(measure(encoder, corpus, None, args.batch, profile, False))
     table = report(profile, other_profiles, kinds=args.kinds, only=args.only)
     format_table = {".md": table.markdown, ".tex": table.latex, ".csv": table.csv}[destination.suffix]

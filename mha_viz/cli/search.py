@@ -129,15 +129,18 @@ def _format_lines(search: Search) -> Iterator[str]:
     for (query_pos, key_pos, *relation), count in sorted_counts[:MAX_LISTED]:
         ends = f"{query_pos or '–'} → {key_pos or '–'}"
         yield f"{counted(count, 'link')} {ends}: {' '.join(relation).strip() or 'no dependency'}"
+    if other_counts := [count for _, count in sorted_counts[MAX_LISTED:]]:
+        yield f"{counted(sum(other_counts), 'link')} of {counted(len(other_counts), 'other kind')}"
 
 
 def format_sentence(weight: float, number: int, ends: str, forms: Sequence[str], marks: Collection[int | None]) -> str:
     """Format a link as a line: its weight, the number of its sentence, its two words, and the sentence.
 
-    In the sentence, the words ``marks`` are in brackets; a long sentence is shortened.
+    In the sentence, the words ``marks`` are in brackets; a long sentence is shortened, from the first of them.
     """
     text = " ".join(f"[{form}]" if word in marks else form for word, form in enumerate(forms))
-    start = max(0, min(text.find("["), len(text) - MAX_SENTENCE_WIDTH))
+    first_mark = min((word for word in marks if word is not None), default=0)
+    start = max(0, min(len(" ".join([*forms[:first_mark], ""])), len(text) - MAX_SENTENCE_WIDTH))
     excerpt = (
         f"{'…' * (start > 0)}{text[start : start + MAX_SENTENCE_WIDTH]}{'…' * (start + MAX_SENTENCE_WIDTH < len(text))}"
     )

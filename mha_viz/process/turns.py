@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 from mha_viz.errors import Busy, Cancelled
+from mha_viz.numerals import counted
 
 V = TypeVar("V")
 
@@ -143,14 +146,19 @@ class FairWorker:
         others = {*(item.visitor for item in self._finished_work), *self._queues} - {visitor, ""}
         if not (visitor and others):
             return
-        used_seconds = sum(item.seconds for item in self._finished_work if item.visitor == visitor)
+        own_work = [item for item in self._finished_work if item.visitor == visitor]
+        used_seconds = sum(item.seconds for item in own_work)
         if used_seconds < MAX_SECONDS_PER_VISITOR:
             return
-        first_end = next(item.end for item in self._finished_work if item.visitor == visitor and item.seconds)
+        sums = accumulate(item.seconds for item in own_work)
+        end = next(
+            i.end for i, used in zip(own_work, sums, strict=True) if used_seconds - used < MAX_SECONDS_PER_VISITOR
+        )
+        wait = counted(max(1, math.ceil(end + WINDOW_SECONDS - time.monotonic())), "second")
         raise Busy(
             f"The model has worked for you for {used_seconds:.0f} of the last {WINDOW_SECONDS:.0f} seconds, and others "
             "use it too.",
-            f"Wait {max(1.0, first_end + WINDOW_SECONDS - time.monotonic()):.0f} seconds and press Enter again.",
+            f"Wait {wait} and press Enter again.",
         )
 
     def _serve_next(self) -> None:

@@ -4,7 +4,7 @@ import { computeBlock } from "../geometry.js";
 import { EDGE, measureHeatmapLabel, describeLabelStep } from "../heatmap.js";
 import { getSignColours } from "../ink.js";
 import { computeHeatmapLayout, findHeatmapSpot, findLinksSpot, computeSpanWeight } from "../layouts.js";
-import { describeFewLinks, makeLineRamp, measureLinksLabel, makeLinks } from "../links.js";
+import { CROWDED, describeFewLinks, makeLineRamp, measureLinksLabel, makeLinks } from "../links.js";
 import { formatNumber } from "../numerals.js";
 import { getKeys } from "../reading.js";
 import { getPoint, revealRow } from "../stage.js";
@@ -101,11 +101,15 @@ export function drawScale({ data: { panelSet, derived }, stage, look }, page) {
   const colours = `linear-gradient(90deg, ${(isSigned ? look.signed : look.ramp).join()})`;
   page.ramp.style.background = as === "links" ? makeLineRamp(colour, negativeColour) : colours;
   const subject = panelSet.panels.length > 1 ? "All panels share one scale" : "Scale";
-  const fewText = derived.units
-    .map((rows, i) => describeFewLinks({ rows, cols: derived.columns[i] }, stage.view.unit))
-    .find(Boolean);
+  const fewTexts = derived.units.map((rows, i) =>
+    describeFewLinks({ rows, cols: derived.columns[i] }, stage.view.unit),
+  );
+  const fewText = fewTexts.find(Boolean);
+  const crowdedTexts = fewTexts.every(Boolean)
+    ? "panel"
+    : `text of ${CROWDED.words} ${nameUnits(stage.view.unit)} or more`;
   const fewNote = fewText
-    ? `. Without a pinned word, ${fewText}${panelSet.panels.length > 1 ? " of each panel" : ""}`
+    ? `. Without a pinned word, ${fewText}${panelSet.panels.length > 1 ? ` of each ${crowdedTexts}` : ""}`
     : "";
   const lineNote = as === "links" ? `, as width and darkness of the line${fewNote}` : "";
   page.scaleText.textContent = `${subject}: ${describeScale(scale, derived.top, chooseKind(derived.heads))}${lineNote}`;

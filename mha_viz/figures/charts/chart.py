@@ -417,7 +417,7 @@ class Chart:
             return
         labels = (plot.y if series.has_extent("y") else plot.x).map_labels()
         for number, (position, value) in enumerate(series.iter_numbers()):
-            if value is not None and not (isinstance(value, float) and np.isnan(value)):
+            if value is not None and not (isinstance(value, float | np.floating) and np.isnan(value)):
                 name = (
                     labels.get(position, position)
                     if series.labels is None

@@ -161,7 +161,7 @@ def _write_panels_npz(comparison: PanelNumbers, file: BinaryIO) -> None:
             "hidden": shown.hidden[0],
         }
         arrays |= {f"panel{number}_{field}": np.array(value) for field, value in fields.items()}
-    heads = np.array([shown.heads[0] for shown in comparison.panels], np.int64)  # one per panel
+    heads = np.array([list(find_model_head(shown.made, shown.heads[0])) for shown in comparison.panels], np.int64)
     np.savez(file, allow_pickle=False, heads=heads, **arrays)
 
 

@@ -134,8 +134,8 @@ def tree(attention: Attention, file: BinaryIO) -> None:
     }
     file.write(json.dumps(fields, ensure_ascii=False)[:-1].encode())  # [:-1] leaves the object open for the weights
     file.write(f', "{fields["numbers"]}": '.encode())
-    for head, matrix in _iter_matrices(attention):
-        opening = "[[" if head == (0, 0) else "], [" if head.head == 0 else ", "
+    for count, (head, matrix) in enumerate(_iter_matrices(attention)):
+        opening = "[[" if not count else "], [" if head.head == 0 else ", "
         rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in matrix)
         file.write(f"{opening}[{rows}]".encode())
     file.write(b"]]}\n")

@@ -12,11 +12,12 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import find_model_head
+from mha_viz.attention.steps import ONLY, find_model_head
 from mha_viz.attention.view_weights import name_map
 from mha_viz.figures.layout.view import (
     Block,
     View,
+    describe_crowded_texts,
     describe_few_links,
     describe_range,
     find_focus,
@@ -72,7 +73,12 @@ def write_texts(
     if heads and kind == "grid":
         layers, numbers = (sorted({*indices}) for indices in zip(*heads, strict=True))
         title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
-        choice = names if is_of_layers else f"{_list_numbers('head', numbers)} of {_list_numbers('layer', layers)}"
+        has_kept_heads = any(step.row.name == ONLY for step in attention.made)
+        choice = (
+            names
+            if is_of_layers or has_kept_heads
+            else f"{_list_numbers('head', numbers)} of {_list_numbers('layer', layers)}"
+        )
         subject = f"{choice}, of {all_heads}"
     sentences = [add_full_stop(f"{title}: {subject} of {describe_reading(attention)}")]
     sentences += [explain_ablated([(attention, head) for head in heads or attention.every_head()])]
@@ -98,11 +104,11 @@ def choose_title(kind: str, attentions: Sequence[Attention]) -> str:
 
 
 def describe_all_heads(attention: Attention) -> str:
-    """Return "all 6 × 12 heads", "all 3 heads" for a single layer or for kept heads, or "all 6 layers" for rollout."""
+    """Return "all 6 × 12 heads", "all 3 heads" or "1 head" for a single layer or for kept heads, or "all 6 layers"."""
     layers, heads = attention.weights.shape[:2]
     if QUANTITIES[attention.quantity].of_layers:
         return f"all {layers} layers"
-    return f"all {layers} × {heads} heads" if layers > 1 else f"all {heads} heads"
+    return f"all {layers} × {heads} heads" if layers > 1 else f"all {heads} heads" if heads > 1 else "1 head"
 
 
 def quote_texts(attentions: Sequence[Attention]) -> str:
@@ -241,10 +247,11 @@ def describe_processing(attentions: Sequence[Attention], view: View, kind: str) 
         if kind in setting.kinds and kind not in setting.only_on_page and (name != "side" or has_pair)
     }
     unit, side, link_rule = (sentences.pop(name, "") for name in ("unit", "side", "links"))
-    note = next(
-        filter(None, (describe_few_links(list_units(a, view), view) for a in attentions if kind == "links")), ""
-    )
-    if note:
+    all_axes = [list_units(attention, view) for attention in attentions]
+    note = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
+    if note and (crowded_texts := describe_crowded_texts(all_axes, view)):
+        note = f"Of {crowded_texts}, only {note} are drawn."
+    elif note:
         link_rule = f"{link_rule[:-1]}, special tokens left out." if link_rule else ""
         note = f"{'Of these, only' if link_rule else 'Only'} {note} are drawn."
     number_note = "The number after a word is the weight of the strongest link drawn to it." if kind == "links" else ""
@@ -291,13 +298,15 @@ def compute_hidden_share(blocks: Sequence[Block]) -> float:
 def describe_hidden(attentions: Sequence[Attention], view: View, blocks: Sequence[Block]) -> str:
     """Return the sentence about the share of hidden tokens; empty if all tokens are shown."""
     was_hidden_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
-    choice = OPTIONS["special"].find_choice("rescale" if was_hidden_before else view.special)
+    quantity = QUANTITIES[attentions[0].quantity]
+    is_rescaled = quantity.is_share if was_hidden_before else view.special == "rescale" and not quantity.is_signed
+    shows_all = view.special == "keep" and not was_hidden_before
+    choice = OPTIONS["special"].find_choice("rescale" if is_rescaled else "keep" if shows_all else "hide")
     hidden_words = choice[0].hides if choice else ""
     if not hidden_words and (view.side == "all" or not any(attention.queries.pair for attention in attentions)):
         return ""
     opening = f"{hidden_words}; " if hidden_words else ""
-    verb = "went" if was_hidden_before or view.special == "rescale" else "goes"
-    quantity = QUANTITIES[attentions[0].quantity]
+    verb = "went" if is_rescaled else "goes"
     kind, noun = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")
     owner = f"this {kind}’s" if len(blocks) == 1 else f"these {kind}s’"
     line = f"{opening}{numerals.percent(compute_hidden_share(blocks))} of {owner} {noun} {verb} to hidden tokens."

@@ -43,6 +43,7 @@ from mha_viz.figures.layout.view import (
     build_block,
     check_pin,
     colour_cells,
+    describe_crowded_texts,
     describe_few_links,
     describe_range,
     list_units,
@@ -94,6 +95,8 @@ def compare(
     blocks = [build_block(p.attention, p.head, view, axes) for p, axes in zip(panels, all_axes, strict=True)]
     range_text = describe_range(view.scale, blocks)
     few_links_text = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
+    if few_links_text and len(panels) > 1:
+        few_links_text += f" of {describe_crowded_texts(all_axes, view) or 'each'}"
     _, foot_height = _draw_shared_scale(kind, range_text, rows.total_width, theme, blocks, few_links_text)
     footer = draw_footer(caption.mention_ablated([(p.attention, p.head) for p in panels]), rows.total_width, theme.ink)
     panel_height = (size.max_height - footer[1]) / math.ceil(len(panels) / panels_per_row) - TITLE_HEIGHT - foot_height
@@ -113,7 +116,7 @@ def compare(
     marks, bottom = _place_rows(panels, drawings, rows, theme)
     note = few_links_text or drawings[0].label_note
     foot, _ = _draw_shared_scale(kind, range_text, rows.total_width, theme, blocks, note)
-    faint_notes = (note_faint_links if kind == "links" else note_faint_cells)(view, blocks)
+    faint_notes = note_faint_links(view, blocks, pins) if kind == "links" else note_faint_cells(view, blocks)
     comparison = Drawing(
         rows.total_width,
         bottom + foot_height,
@@ -182,8 +185,7 @@ def _draw_shared_scale(
     legend = f"one scale{' of width and darkness' if kind == 'links' else ''}, {range_text}"
     if kind == "links":
         colour = theme.signed[-2] if any(block.signed for block in blocks) else theme.ink
-        note_text = f"{note} of each" if note and len(blocks) > 1 else note
-        return draw_line_foot(blocks, (colour, theme.signed[1]), (legend, range_text), note_text, width, theme)
+        return draw_line_foot(blocks, (colour, theme.signed[1]), (legend, range_text), note, width, theme)
     room = width - 90 - fonts.width(legend, 11) - 2 * GAP
     remark = next((text for text in (f"{AXES}   {note}".rstrip(), note) if fonts.width(text, 11) <= room), AXES)
     bar = draw_scale_bar(width, FOOT / 2, 90, theme, scale_colours(blocks, theme), legend)

@@ -42,8 +42,9 @@ def cut_excerpts(
     If everything fits, there is one excerpt with all tokens. Otherwise there is one excerpt around the pinned token or,
     without a pin, up to ``max_parts`` excerpts of equal height side by side. An axis that fits is complete in each.
     ``has_share``: whether the note states the share of attention that is left out, which would be too small if only
-    some links are drawn.
+    some links are drawn. Signs of weights are ignored.
     """
+    w = np.abs(w)
     lengths = w.shape
     longest = max(lengths)
     if longest <= max_tokens:
@@ -54,7 +55,7 @@ def cut_excerpts(
     drawn_count = min(longest, count * max_tokens)
     sides = [list(_split_axis(length, max_tokens, count, drawn_count / longest)) for length in lengths]
     excerpts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
-    missing = numerals.percent(1 - sum(float(w[np.ix_(*e)].sum()) for e in excerpts) / max(float(w.sum()), 1e-12))
+    missing = _format_missing(sum(float(w[np.ix_(*e)].sum()) for e in excerpts), float(w.sum()))
     tokens = f"The {longest} tokens" if drawn_count == longest else f"The first {drawn_count} of {longest} tokens"
     placement = f"are set in {count} columns" if count > 1 else "are drawn"
     omission = f"; {missing} of the attention is left out." if has_share else "."
@@ -81,7 +82,9 @@ def cut_excerpt_around(
     """Return the excerpt of ``w`` [row, column] around the pinned token, and a note on the tokens that are left out.
 
     The pinned token is in the middle; the other axis has the ``max_tokens`` consecutive tokens of largest total weight.
+    Signs of weights are ignored.
     """
+    w = np.abs(w)
     pinned_weights = w[slice(None) if focus.row is None else focus.row, slice(None) if focus.col is None else focus.col]
     axis_weights = None if pinned_weights.ndim == 0 else pinned_weights
     excerpt = Excerpt(
@@ -91,9 +94,13 @@ def cut_excerpt_around(
     excerpt_weights = (
         pinned_weights if axis_weights is None else axis_weights[excerpt.rows if focus.row is None else excerpt.cols]
     )
-    missing = numerals.percent(1 - float(excerpt_weights.sum()) / max(float(pinned_weights.sum()), 1e-12))
+    missing = _format_missing(float(excerpt_weights.sum()), float(pinned_weights.sum()))
     sentence = f"Of {max(w.shape)} tokens, {max_tokens} on each axis are drawn, around the pinned token; "
     return [excerpt], (Note(f"{sentence}{missing} of its attention is left out.", f"{remedy}."),)
+
+
+def _format_missing(shown: float, total: float) -> str:
+    return numerals.percent(1 - shown / total if total > 0 else 0.0)
 
 
 def _choose_window(length: int, pinned: int | None, max_tokens: int, weights: npt.NDArray[np.float64] | None) -> range:

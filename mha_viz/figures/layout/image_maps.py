@@ -14,7 +14,7 @@ from PIL import Image, ImageColor
 
 from mha_viz.attention import Attention, Head, Weights, is_number
 from mha_viz.attention.numbers import name_array
-from mha_viz.attention.steps import find_request
+from mha_viz.attention.steps import find_model_head, find_request
 from mha_viz.errors import SettingError, ShapeError, shorten_value
 from mha_viz.figures.drawing.marks import CellPicture, Drawing, Mark, Pixels
 from mha_viz.figures.drawing.table import Table
@@ -242,7 +242,7 @@ def draw_over_image(
 def table(attention: Attention, heads: Sequence[Head], pinned: PinnedPatches) -> Table:
     """Return the weights that the figure shows."""
     rows = [
-        (*head, row, column, float(value))
+        (*find_model_head(attention.made, head), row, column, float(value))
         for head in heads
         for (row, column), value in np.ndenumerate(patch_weights(attention, head, pinned))
     ]

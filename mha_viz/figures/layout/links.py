@@ -127,7 +127,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         page.height + foot,
         (*page.marks, *shift_marks(key_marks, 0, page.height), *shift_marks(scale_marks, 0, page.height + key_height)),
         background=None if size.transparent else theme.paper,
-        notes=(*note_faint_links(view, blocks), *page.notes),
+        notes=(*note_faint_links(view, blocks, [find_focus(axes, view)] * len(blocks)), *page.notes),
         **caption.write_texts(attention, tuple(heads), view, blocks, "links"),
     )
     return make_sheet(drawing, size, footer)
@@ -192,7 +192,7 @@ def _lay_out_page(
     A long text is set in columns, or cut to the part around the pinned token.
     """
     width, height = page
-    mean_weights = np.stack([s.block.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
+    mean_weights = np.abs(np.stack([s.block.w for s in strands])).astype(np.float64).mean(axis=0)  # [row, column]
     max_rows = max(1, int((height - TOP) // ON_PAPER.min_row))
     max_columns, draws_few = max(1, int((width + GAP) // (MIN_COLUMN + GAP))), focus is None and is_crowded(axes)
     excerpts, notes = cut_excerpts(mean_weights, focus, max_rows, max_columns, has_share=not draws_few)

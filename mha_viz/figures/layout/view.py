@@ -198,7 +198,8 @@ def build_block(attention: Attention, head: Head, view: View, axes: Axes) -> Blo
     if not quantity.is_share:
         sizes = np.abs(average_groups(matrix, rows, 0))  # [row, key]
         visible = sizes[:, [key for tokens in cols for key in tokens]].sum(axis=1)
-        visible_share = visible / np.maximum(sizes.sum(axis=1), 1e-12)
+        totals = sizes.sum(axis=1)
+        visible_share = np.divide(visible, totals, out=np.ones_like(totals), where=totals > 0)
     if len(attention.keys) == sum(map(len, cols)):
         visible_share = np.ones_like(visible_share)  # rows of float32 sum to 1 ± 1e-7
     hidden = unit_hidden_before + (1 - unit_hidden_before) * (1 - np.minimum(visible_share, 1))
@@ -300,6 +301,12 @@ def describe_few_links(axes: Axes, view: View) -> str:
     return f"the {MAX_CROWDED_LINKS} strongest links between {get_unit_noun(view)}"
 
 
+def describe_crowded_texts(all_axes: Sequence[Axes], view: View) -> str:
+    """Describe the texts of which only the strongest links are drawn; empty if these are all texts."""
+    is_of_all = all(map(is_crowded, all_axes))
+    return "" if is_of_all else f"each text of {CROWDED_WORDS} {get_unit_noun(view)} or more"
+
+
 def get_unit_noun(view: View) -> str:
     """Return the noun for rows and columns: "words" or "tokens"."""
     return "words" if view.unit == "words" else "tokens"
@@ -376,12 +383,18 @@ def note_faint_cells(view: View, blocks: Sequence[Block]) -> tuple[Note, ...]:
     return (Note("", f'{problem} Use scale="head", which runs to the largest weight.'),)
 
 
-def note_faint_links(view: View, blocks: Sequence[Block]) -> tuple[Note, ...]:
-    """Return the note of :func:`note_faint_cells`, or a note that no link satisfies the rule of the view."""
-    if any(select_links(block.w, view.links).any() for block in blocks) or not any(block.w.size for block in blocks):
+def note_faint_links(view: View, blocks: Sequence[Block], focuses: Sequence[Focus | None]) -> tuple[Note, ...]:
+    """Return the note of :func:`note_faint_cells`, or a note that no link satisfies the rule of the view.
+
+    ``focuses``: the pinned tokens of each block, of which only the links are drawn.
+    """
+    cells = [tuple(slice(None) if i is None else slice(i, i + 1) for i in focus or (None, None)) for focus in focuses]
+    has_links = any(select_links(b.w, view.links)[part].any() for b, part in zip(blocks, cells, strict=True))
+    if has_links or not any(block.w.size for block in blocks):
         return note_faint_cells(view, blocks)
-    largest = blocks[0].format_size(_find_largest(blocks))
-    remedy = f'The largest weight shown is {largest}: ask for less than links="{view.links}".'
+    largest = blocks[0].format_size(max(b._replace(w=b.w[part]).top for b, part in zip(blocks, cells, strict=True)))
+    amount = "less" if view.links.startswith("min") else "more"
+    remedy = f'The largest weight shown is {largest}: ask for {amount} than links="{view.links}".'
     return (Note("No weight is large enough for a link.", remedy),)
 
 

@@ -210,6 +210,15 @@ def test_a_folder_opens_by_a_path_of_pathlib(folder: Path, monkeypatch: pytest.M
         mha_viz.load(Path("toy"))
 
 
+def test_a_path_object_may_lead_through_parents_and_hold_two_dots(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dotted = folder.rename(folder.with_name("model..v2"))
+    (dotted.parent / "inside").mkdir()
+    monkeypatch.chdir(dotted.parent / "inside")
+    assert mha_viz.load(Path("../model..v2")).name == mha_viz.load(str(dotted)).name == str(dotted)
+
+
 def test_a_snapshot_of_the_hub_is_named_by_its_commit(folder: Path, tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     (tmp_path / "snapshots").mkdir()

@@ -67,16 +67,21 @@ def make_question(
             and over whose tokens importance is a mean: "both", "first" (``text``) or "second" (``other``).
 
     Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
-    several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked, and
-    for an unknown ``off_in``; EmptyText, and the errors of :meth:`Encoder.encode`.
+    several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not predicted,
+    an unknown ``off_in``, and settings that do not go together; EmptyText, and the errors of :meth:`Encoder.encode`.
     """
     encoder = require_one_stack(encoder)
     check_kind(word, str, "a word", "Give it as text.")
+    if off_in not in OFF_CHOICES:
+        raise SettingError(
+            f"{quote(str(off_in))} is not one of the two texts.", f"Choose one of {', '.join(OFF_CHOICES)}."
+        )
+    if off_in != BOTH and not other:
+        raise SettingError("off_in goes with other.", "Leave off_in out.")
     if other:
-        if off_in not in OFF_CHOICES:
-            raise SettingError(
-                f"{quote(str(off_in))} is not one of the two texts.", f"Choose one of {', '.join(OFF_CHOICES)}."
-            )
+        if word or place not in (None, FIRST_MASK):
+            name = "word" if word else "place"
+            raise SettingError(f"{name} does not go with other.", "Leave one of them out.")
         encoder.pieces(other)
         return Question(COSINE, other=other, off_in=off_in)
     pieces = encoder.pieces(text, pair, words)
@@ -84,6 +89,8 @@ def make_question(
     masks = () if encoder.causal else tuple(index for index, piece in enumerate(pieces.ids) if piece == encoder.mask)
     if encoder.causal:
         question = Question(NEXT, find_last_typed(pieces))
+        if place not in (None, FIRST_MASK, question.place):
+            raise SettingError(f"{encoder.name} predicts the next token only.", "Leave place out (place=, --place).")
     else:
         question = Question(MASK, _choose_mask(masks, place, str(encoder.vocabulary.mask_token)), places=masks)
     if word:

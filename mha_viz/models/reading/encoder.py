@@ -418,8 +418,10 @@ class Encoder(DecomposableStack, LoadedModel):
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text, or of a sentence given as ``words``, as the model reads them.
 
-        Raises the errors of :meth:`encode`.
+        Raises the errors of :meth:`encode`, and SettingError for ``words`` with a ``pair``.
         """
+        if words and pair:
+            raise SettingError("words are the whole text.", "Leave pair out.")
         return self.read_words(words) if words else self._read(text, pair)
 
     def states(

@@ -78,6 +78,11 @@ def test_what_is_no_text_is_refused_in_words(minilm: Encoder, text: Any) -> None
         minilm.encode_words("one string")
 
 
+def test_too_many_words_are_counted_in_words(minilm: Encoder) -> None:
+    with pytest.raises(TextError, match=f"at most {minilm.limit} words"):
+        minilm.encode_words(["a"] * (minilm.limit + 1))
+
+
 def test_what_minilm_says_of_itself(minilm: Encoder) -> None:
     assert (minilm.name, minilm.family, minilm.layers, minilm.heads) == ("minilm", "bert", 6, 12)
     assert (minilm.d_model, minilm.limit, minilm.causal) == (384, 512, False)

@@ -409,8 +409,9 @@ class Encoder(DecomposableStack, LoadedModel):
         """
         pieces = self.pieces(text, pair, words)
         tokens = pieces.tokenized()
-        number = layer if is_number(layer) else Head.among(layer, self.layer_numbers, self.heads, self.name).layer
-        probe = LayerProbe(self._model, self.name, number, self.layers)
+        if not is_number(layer) or isinstance(layer, bool):
+            layer = Head.among(layer, self.layer_numbers, self.heads, self.name).layer
+        probe = LayerProbe(self._model, self.name, layer, self.layers)
         with probe:
             weights, _ = self._run(pieces, probe.tap)
         return probe.trace(self.revision, tokens, weights)

@@ -15,7 +15,7 @@ import torch
 
 from mha_viz.analysis import effects as analysis
 from mha_viz.attention import Head
-from mha_viz.errors import EmptyText, SettingError, UnknownHead
+from mha_viz.errors import EmptyText, SettingError, TextError, UnknownHead
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.intervening import ablation
 from mha_viz.models.reading.capture import Tap
@@ -261,6 +261,28 @@ def test_given_words_are_read_as_words(minilm: Encoder) -> None:
     assert without.made == ("given words", "without L2H4: zero")
     assert np.array_equal(without.weights[:3], whole.weights[:3])
     assert not np.allclose(without.weights[3:], whole.weights[3:], atol=1e-4)
+    with pytest.raises(SettingError, match="Leave pair out"):
+        ablation.encode_without(minilm, ["L2H4"], "", "A pair.", words=words)
+
+
+@pytest.mark.parametrize("method", ["mean", "mean of one", "recipe"])
+def test_means_of_another_model_or_text_are_refused(method: str, tiny: Tiny) -> None:
+    bert, text = tiny("bert"), OTHERS[0]
+    size = 1 if method == "mean of one" else 5
+    shape = (size, size) if method == "recipe" else (size,)
+    means = np.ones((bert.layers, bert.heads, *shape), np.float32)
+    with pytest.raises(SettingError, match=f"The means are for {size} "):
+        ablation.encode_without(bert, ["L0H0"], text, method=method.split()[0], means=means)
+
+
+def test_means_are_of_a_list_of_texts(tiny: Tiny) -> None:
+    with pytest.raises(TextError, match="'the' is not a list of texts"):
+        ablation.compute_means(tiny("bert"), "the")
+
+
+def test_a_single_head_need_not_be_in_a_list(tiny: Tiny) -> None:
+    heads: tuple[Any, ...] = ("L0H1", Head(0, 1), (0, 1), [(0, 1)])
+    assert {ablation.check_heads(tiny("bert"), head) for head in heads} == {(Head(0, 1),)}
 
 
 # ---- Effects --------------------------------------------------------------------------------------------------------

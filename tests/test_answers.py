@@ -212,6 +212,23 @@ def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
         make_question(minilm, "One text.", other=" \n")
 
 
+@pytest.mark.parametrize(
+    ("model", "text", "settings", "message"),
+    [
+        ("toy", "the dog .", {"other": "the cat .", "word": "dog"}, "word does not go with other"),
+        ("toy", "the dog .", {"other": "the cat .", "place": 3}, "place does not go with other"),
+        ("toy", "the [MASK] .", {"off_in": "second"}, "off_in goes with other"),
+        ("toy", "the [MASK] .", {"off_in": "nowhere"}, "“nowhere” is not one of the two texts"),
+        ("repeater", "dog river anna dog", {"place": 0}, "predicts the next token only"),
+    ],
+)
+def test_settings_that_a_question_does_not_use_are_refused(
+    model: str, text: str, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        make_question(load(model), text, **settings)
+
+
 @pytest.mark.parametrize("family", ["bert", "llama"])
 def test_a_model_whose_files_lack_the_weights_for_words_says_so(family: str, tiny: Tiny) -> None:
     with pytest.raises(ModelUnsupported, match=r"its files lack the weights for that \(such as (cls|lm_head)"):

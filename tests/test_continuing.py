@@ -3,6 +3,8 @@ wrote is marked."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from mha_viz.cli import main
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout import figure_code
 from mha_viz.figures.layout.packet import collect_axis_tokens
+from mha_viz.files.assets import asset_path
 from mha_viz.models.reading.continuing import continue_text, write_more
 from mha_viz.models.reading.loading import load
 from tests import tiny_unlisted
@@ -33,6 +36,28 @@ def test_repeater_repeats() -> None:
     repeater = mv.load("repeater")
     assert continue_text(repeater, TEXT, words=8) == TEXT + WROTE
     assert continue_text(repeater, TEXT, words=2) == TEXT + " stands a"
+
+
+def test_a_last_word_outside_the_vocabulary_is_continued() -> None:
+    repeater, text = mv.load("repeater"), "dog river anna dog qwerty"
+    assert continue_text(repeater, text, 1).split()[-1] == mv.predict(repeater, text).words[0] == "anna"
+
+
+def test_a_token_that_the_tokenizer_appends_is_not_continued(tmp_path: Path) -> None:
+    repeater, text = mv.load("repeater"), "dog river anna dog river"
+    folder = shutil.copytree(asset_path("repeater"), tmp_path / "repeater")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    end = {"id": "[PAD]", "ids": [0], "tokens": ["[PAD]"]}
+    both = [{"Sequence": {"id": part, "type_id": number}} for number, part in enumerate("AB")]
+    single = [both[0], {"SpecialToken": {"id": "[PAD]", "type_id": 0}}]
+    tokenizer["post_processor"] = {
+        "type": "TemplateProcessing", "single": single, "pair": both, "special_tokens": {"[PAD]": end}
+    }  # fmt: skip
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    appending = mv.load(folder)
+    assert appending.encode(text).text.tokens[-1].special
+    assert mv.predict(appending, text).words[0] == mv.predict(repeater, text).words[0] == "anna"
+    assert continue_text(appending, text, 2) == continue_text(repeater, text, 2)
 
 
 @torch.no_grad()
@@ -66,6 +91,7 @@ def test_it_is_written_in_steps() -> None:
         ("minilm", TEXT, 8, "reads in both directions, so it cannot continue a text"),
         ("repeater", TEXT, 0, "words is '0'. Expected a number from 1 to 32"),
         ("repeater", TEXT, 33, "Expected a number from 1 to 32"),
+        ("repeater", TEXT, None, "words is 'None'. Expected a number from 1 to 32"),
         ("repeater", TEXT, "8", "Expected a number from 1 to 32"),
         ("repeater", "the dog " * 32, 8, "reads 64 tokens, and the text leaves no room"),
         ("repeater", " ", 8, "Nothing was typed"),

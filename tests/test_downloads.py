@@ -483,7 +483,7 @@ def test_the_server_notes_what_the_process_that_reads_has_used(hub: FakeHub, hub
 
 def test_the_process_that_reads_downloads_nothing(hub: FakeHub, hub_cache: Path, reader: Reader) -> None:
     add(hub, "a/a")
-    with pytest.raises(ModelUnreachable, match="“a/a” is no longer on this machine"):
+    with pytest.raises(ModelUnreachable, match="“a/a” is not on this machine"):
         reader.ask(verbs.load, "a/a")
     assert not left_over(hub_cache)
     assert here("a/a") == []

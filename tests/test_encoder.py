@@ -78,6 +78,11 @@ def test_what_is_no_text_is_refused_in_words(minilm: Encoder, text: Any) -> None
         minilm.encode_words("one string")
 
 
+def test_too_many_words_are_counted_in_words(minilm: Encoder) -> None:
+    with pytest.raises(TextError, match=f"at most {minilm.limit} words"):
+        minilm.encode_words(["a"] * (minilm.limit + 1))
+
+
 def test_what_minilm_says_of_itself(minilm: Encoder) -> None:
     assert (minilm.name, minilm.family, minilm.layers, minilm.heads) == ("minilm", "bert", 6, 12)
     assert (minilm.d_model, minilm.limit, minilm.causal) == (384, 512, False)
@@ -208,6 +213,15 @@ def test_a_folder_opens_by_a_path_of_pathlib(folder: Path, monkeypatch: pytest.M
     assert load_one_stack(Path("model")).revision == loaded.revision
     with pytest.raises(UnknownModel, match="is not a model"):
         mha_viz.load(Path("toy"))
+
+
+def test_a_path_object_may_lead_through_parents_and_hold_two_dots(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dotted = folder.rename(folder.with_name("model..v2"))
+    (dotted.parent / "inside").mkdir()
+    monkeypatch.chdir(dotted.parent / "inside")
+    assert mha_viz.load(Path("../model..v2")).name == mha_viz.load(str(dotted)).name == str(dotted)
 
 
 def test_a_snapshot_of_the_hub_is_named_by_its_commit(folder: Path, tmp_path: Path) -> None:

@@ -194,6 +194,12 @@ def test_the_key_says_part_source_and_target(opened: Opened) -> None:
     assert one.key == encoder.encode(SENTENCE, target="Es schlief.", part="encoder").key  # which reads no target
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_a_target_that_is_no_text_is_refused(part: str, opened: Opened) -> None:
+    with pytest.raises(SettingError, match="5 is int, not a text"):
+        opened("t5").encode(SENTENCE, target=5, part=part)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("part", "suffix"), lanes.pair_values(PARTS, [".npz", ".safetensors"]))
 def test_it_is_saved_and_opened(part: str, suffix: str, opened: Opened, tmp_path: Path) -> None:
     reading = opened("bart").encode(SENTENCE, target="" if part == "cross" else TARGET, part=part)

@@ -20,7 +20,7 @@ import mha_viz as mv
 from mha_viz.analysis.pairs import MinimalPairs
 from mha_viz.attention import Head
 from mha_viz.cli import main
-from mha_viz.errors import Cancelled, CorpusError, ModelUnsupported, SettingError, UnknownHead
+from mha_viz.errors import Cancelled, CorpusError, ModelUnsupported, SettingError, TextError, UnknownHead
 from mha_viz.files.assets import asset_path
 from mha_viz.models.intervening import ablation, other_texts, sentence_scores
 from mha_viz.models.reading.encoder import Encoder
@@ -163,6 +163,14 @@ def test_margins_of_a_causal_model_are_those_of_each_sentence_alone(method: str)
         by = partial(lambda chosen, _: chosen, off_substitute)
         totals.append(sentence_scores.score_without(encoder, sentence, heads, by)[1])
     np.testing.assert_allclose(measured.margins[0], totals[0] - totals[1], atol=EQUAL)
+
+
+@pytest.mark.parametrize(("text", "message"), [("[SEP]", "has no word"), ("the [MASK] saw the girl .", "masked token")])
+def test_a_masked_model_scores_no_sentence_without_words_or_with_a_mask(text: str, message: str) -> None:
+    toy, pair = load_one_stack("toy"), ("the dog saw the girl .", "the dogs saw the girl .")
+    with pytest.raises(TextError, match=message):
+        sentence_scores.split_sentence(toy, text)
+    assert mv.minimal_pairs(toy, [pair, (text, "the cat .")]).left_out == 1
 
 
 # ---- What the toy models need -----------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import BertweetTokenizer, PhobertTokenizer, RobertaConfig, RobertaModel
+from transformers import BertweetTokenizer, PhobertTokenizer, RobertaConfig, RobertaForMaskedLM, RobertaModel
 
+import mha_viz as mv
 from mha_viz.errors import ModelUnsupported, TextError
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.loading import from_folder, load_one_stack
@@ -43,7 +44,7 @@ def test_pieces_that_do_not_follow_the_text_have_no_spans() -> None:
     assert find_spans(". " * 2000, ["."] * 1000 + ["zz"] + ["."] * 1200) is None  # in bounded time
 
 
-def _build(kind: Any, folder: Path, **settings: Any) -> Encoder:
+def _build(kind: Any, folder: Path, model_class: Any = RobertaModel, **settings: Any) -> Encoder:
     merges = ["c a", "ca t</w>", "t h", "th e</w>", "s a", "sa t</w>", "@ U", "@U S", "@US E", "@USE R</w>"]
     letters = [letter + mark for letter in "abcdefghijklmnopqrstuvwxyzT'" for mark in ("", "@@")]
     (folder / "bpe.codes").write_text("".join(f"{merge} 9\n" for merge in merges))
@@ -52,7 +53,7 @@ def _build(kind: Any, folder: Path, **settings: Any) -> Encoder:
     tokenizer = kind(str(folder / "vocab.txt"), str(folder / "bpe.codes"), **settings)
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
     config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=66, type_vocab_size=1, **sizes)
-    write_model(RobertaModel(config), None, folder)
+    write_model(model_class(config), None, folder)
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind.__name__} | settings))
     encoder = load_one_stack(from_folder(folder))
     text = "The cat, sat. didn't"
@@ -73,6 +74,12 @@ def test_roberta_with_merges_of_words_is_read(kind: Any, tmp_path: Path) -> None
     assert encoder.encode_words(["The", "cat", "."]).by_words().tokens == ("<s>", "The", "cat", ".", "</s>")
     with pytest.raises(TextError, match="without a space"):
         encoder.encode("a" * (MAX_WORD_CHARACTERS + 1))
+
+
+def test_a_model_with_merges_of_words_predicts_words(tmp_path: Path) -> None:
+    encoder = _build(BertweetTokenizer, tmp_path, RobertaForMaskedLM)
+    assert len(mv.predict(encoder, "the <mask> sat.").words) > 1
+    assert len(mv.copying_scores(encoder)) == encoder.layers * encoder.heads
 
 
 def test_a_tokenizer_that_rewrites_users_gives_them_their_place(tmp_path: Path) -> None:

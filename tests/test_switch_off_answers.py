@@ -167,3 +167,17 @@ def test_heads_that_do_far_more_together_than_any_alone_have_no_share() -> None:
     text = " ".join(toy_maps.load_bundled(toy_maps.REPEATER).words)
     page = PageSession({"model": "repeater", "text": text, "off": "L0H0.L0H3"})
     assert "far more than removing" in page.said
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        {"text": "dog river anna dog river", "model": "repeater", "place": "2"},
+        {"second": "the cat saw the girl .", "word": "cat", "place": "2"},
+        {"in": "second"},
+    ],
+    ids=["next token", "second text", "no second text"],
+)
+def test_a_link_may_hold_settings_of_another_question(url: dict[str, str]) -> None:
+    said = visit(**url).said
+    assert not any(words in said for words in ("mha-problem", "does not go with", "goes with", "next token only"))

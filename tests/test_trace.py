@@ -181,6 +181,8 @@ def test_a_layer_that_is_not_there_and_text_that_is_empty(tiny: Tiny) -> None:
     for layer in (-1, tiny_models.LAYERS):
         with pytest.raises(UnknownHead, match="does not exist"):
             tiny("bert").trace(SENTENCE, layer=layer)
+    with pytest.raises(UnknownHead, match="'True' is not a head"):
+        tiny("bert").trace(SENTENCE, layer=True)
     with pytest.raises(EmptyText):
         tiny("bert").trace("  ")
 

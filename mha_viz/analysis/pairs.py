@@ -113,7 +113,8 @@ class MinimalPairs:
         log_p: [pair, good and bad], the score of each sentence, in nats.
         ablated: the heads that are off in turn, alone or as a set.
         margins: [pair, set], the margin of each pair with each of these sets off, in nats.
-        left_out: the number of pairs that could not be scored: a sentence is too long, or a single token.
+        left_out: the number of pairs that could not be scored: a sentence is too long, is a single token, or has a
+            masked one.
         roles: the roles of the model's heads in a bundled profile.
         revision: the revision of the model.
     """

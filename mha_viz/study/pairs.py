@@ -94,8 +94,8 @@ def minimal_pairs(
     run = LocalRun(encoder, _make_corpus(pair_set), kind, folder=None if resume is None else Path(resume))
     cases = collect_cases(run, as_callback(progress), cancelled)
     if not cases.cases:
-        problem = f"No pair of {pair_set.name} can be scored: a sentence is too long, or a single token."
-        raise CorpusError(problem, "Give shorter or longer sentences.")
+        reasons = "a sentence is too long, is a single token, or has a masked one"
+        raise CorpusError(f"No pair of {pair_set.name} can be scored: {reasons}.", "Give other sentences.")
     run.discard_partial_results()
     values = np.array(cases.cases)
     return MinimalPairs(

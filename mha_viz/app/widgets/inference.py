@@ -278,8 +278,10 @@ def load_question(request: Request, location: Address) -> Question:
     place = FIRST_MASK if url_request.place is None else url_request.place
     other = url_request.other if url_request.other.strip() and url_request.other != request.text else ""
     plain_request = Request(request.model, *request.texts, prefix=request.prefix)
-    question_request = replace(
-        plain_request, place=place, word=url_request.word, other=other, off_in=url_request.off_in
+    question_request = (
+        replace(plain_request, other=other, off_in=url_request.off_in)
+        if other
+        else replace(plain_request, place=place, word=url_request.word)
     )
     return wait_for_result(
         get_model_service().ask_cached(verbs.prepare_question, question_request), "Asking the model…"

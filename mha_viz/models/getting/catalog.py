@@ -441,9 +441,11 @@ def _check_path(name: str) -> None:
 
 def _parse_path(name: str) -> Path | None:
     """Return the path, if a name is written as one; nothing is looked up on the disk."""
-    if len(name) > MAX_NAME_CHARACTERS or not name.isprintable() or ".." in name:
+    if len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         return None
     path = Path(name)
+    if ".." in path.parts:
+        return None
     if name.startswith("~/"):
         return path.expanduser()
     return path if path.is_absolute() or name.startswith("./") else None

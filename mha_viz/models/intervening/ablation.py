@@ -19,7 +19,8 @@ import torch
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights
 from mha_viz.attention.steps import Step, StepData, digest, make_first_steps
-from mha_viz.errors import EmptyText, SettingError, list_items
+from mha_viz.errors import EmptyText, SettingError, TextError, list_items, shorten_value
+from mha_viz.heads import is_number
 from mha_viz.models.intervening import other_texts
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
@@ -66,7 +67,14 @@ def make_substitute(encoder: Encoder, method: str, means: Weights | None = None)
         raise SettingError(f"{subject} of this model’s heads are missing.", remedy)
     if method == RECIPE:
         return attend_with(means)
-    return lambda layer, _weights, _values, outputs: torch.from_numpy(means[layer]).to(outputs).expand_as(outputs)
+
+    def replace_outputs(
+        layer: int, _weights: torch.Tensor, _values: torch.Tensor, outputs: torch.Tensor
+    ) -> torch.Tensor:
+        _check_size(means.shape[-1], outputs.shape[-1], "numbers per head")
+        return torch.from_numpy(means[layer]).to(outputs).expand_as(outputs)
+
+    return replace_outputs
 
 
 def keep_outputs(_layer: int, _weights: torch.Tensor, _values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
@@ -89,7 +97,19 @@ def attend_with(rows: Weights) -> Substitute:
     In a batch of several texts, ``rows`` may be [layer, text, head, query, key]; they are repeated if the batch repeats
     the texts.
     """
-    return lambda layer, _weights, values, _outputs: _average_values(torch.tensor(rows[layer]).to(values), values)
+
+    def attend(layer: int, _weights: torch.Tensor, values: torch.Tensor, _outputs: torch.Tensor) -> torch.Tensor:
+        _check_size(rows.shape[-1], values.shape[-2], "tokens")
+        return _average_values(torch.tensor(rows[layer]).to(values), values)
+
+    return attend
+
+
+def _check_size(given: int, expected: int, unit: str) -> None:
+    """Raise SettingError if means are for another number of tokens, or of numbers per head."""
+    if given != expected:
+        problem = f"The means are for {given} {unit}, and here there are {expected}."
+        raise SettingError(problem, "Compute them with this model and text.")
 
 
 def _average_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -123,8 +143,10 @@ class Means:
     def add(self, texts: Iterable[str | Sequence[str]]) -> None:
         """Add texts, given as strings or as words.
 
-        Raises the errors of ``encode``; a text that could not be read is not counted.
+        Raises the errors of ``encode``; a text that could not be read is not counted. Raises TextError for a string.
         """
+        if isinstance(texts, str):
+            raise TextError(f"{shorten_value(texts)!r} is not a list of texts.", "Give a list.")
         for text in texts:
             outputs: list[torch.Tensor] = []
             string, words = (text, ()) if isinstance(text, str) else ("", text)
@@ -329,7 +351,10 @@ def check_heads(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     list.
     """
     encoder = require_one_stack(encoder)
-    given_heads = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    is_pair = isinstance(heads, tuple) and len(heads) == 2 and all(map(is_number, heads))
+    given_heads = (
+        [heads] if is_pair or isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    )
     return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in given_heads}))
 
 

@@ -70,7 +70,10 @@ def scores_first_token(encoder: Encoder) -> bool:
 
 
 def split_sentence(encoder: Encoder, text: str) -> SentencePieces:
-    """Return a sentence with the tokens to predict. Raises TextError if it is too long or leaves nothing to predict."""
+    """Return a sentence with the tokens to predict.
+
+    Raises TextError if it is too long, leaves nothing to predict, or has a masked token.
+    """
     pieces = encoder.pieces(text)
     assert isinstance(pieces, TextPieces)
     if pieces.cut is not None:
@@ -78,6 +81,13 @@ def split_sentence(encoder: Encoder, text: str) -> SentencePieces:
     word_places = [place for place, is_special in enumerate(pieces.tokenized().special) if not is_special]
     if not encoder.causal:
         assert encoder.mask is not None
+        if not word_places:
+            raise TextError(f"{quote(text)} has no word, so it has no score.", "Write a sentence.")
+        if encoder.mask in pieces.ids:
+            raise TextError(
+                f"{quote(text)} has a masked token, and the score masks each token in turn.",
+                "Write the word in its place.",
+            )
         return SentencePieces(pieces, [_mask_piece(pieces, place, encoder.mask) for place in word_places])
     predicted_places = [place for place in word_places if place > 0]
     if not predicted_places:

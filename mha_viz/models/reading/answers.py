@@ -25,9 +25,10 @@ from mha_viz.models.reading import capture
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
 from mha_viz.models.reading.properties import parse_device, parse_dtype
-from mha_viz.models.reading.tokenizer import convert_panics
+from mha_viz.models.reading.tokenizer import TextPieces, convert_panics
 from mha_viz.quotes import quote
 from mha_viz.request import BOTH, COSINE, FIRST_MASK, MASK, NEXT, OFF_CHOICES, Question
+from mha_viz.text import WordPieces
 
 MAX_WORD_CHARACTERS = 60  # maximum number of characters of a word that is looked up
 MAX_SCORED_STATES = 128  # states whose probabilities are in memory at once; 50 MB for a vocabulary of 50,000
@@ -66,23 +67,30 @@ def make_question(
             and over whose tokens importance is a mean: "both", "first" (``text``) or "second" (``other``).
 
     Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
-    several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked, and
-    for an unknown ``off_in``; EmptyText, and the errors of :meth:`Encoder.encode`.
+    several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not predicted,
+    an unknown ``off_in``, and settings that do not go together; EmptyText, and the errors of :meth:`Encoder.encode`.
     """
     encoder = require_one_stack(encoder)
     check_kind(word, str, "a word", "Give it as text.")
+    if off_in not in OFF_CHOICES:
+        raise SettingError(
+            f"{quote(str(off_in))} is not one of the two texts.", f"Choose one of {', '.join(OFF_CHOICES)}."
+        )
+    if off_in != BOTH and not other:
+        raise SettingError("off_in goes with other.", "Leave off_in out.")
     if other:
-        if off_in not in OFF_CHOICES:
-            raise SettingError(
-                f"{quote(str(off_in))} is not one of the two texts.", f"Choose one of {', '.join(OFF_CHOICES)}."
-            )
+        if word or place not in (None, FIRST_MASK):
+            name = "word" if word else "place"
+            raise SettingError(f"{name} does not go with other.", "Leave one of them out.")
         encoder.pieces(other)
         return Question(COSINE, other=other, off_in=off_in)
-    ids = encoder.pieces(text, pair, words).ids
+    pieces = encoder.pieces(text, pair, words)
     load_word_head(encoder)
-    masks = () if encoder.causal else tuple(index for index, piece in enumerate(ids) if piece == encoder.mask)
+    masks = () if encoder.causal else tuple(index for index, piece in enumerate(pieces.ids) if piece == encoder.mask)
     if encoder.causal:
-        question = Question(NEXT, len(ids) - 1)
+        question = Question(NEXT, find_last_typed(pieces))
+        if place not in (None, FIRST_MASK, question.place):
+            raise SettingError(f"{encoder.name} predicts the next token only.", "Leave place out (place=, --place).")
     else:
         question = Question(MASK, _choose_mask(masks, place, str(encoder.vocabulary.mask_token)), places=masks)
     if word:
@@ -91,6 +99,11 @@ def make_question(
         states = encoder.states(text, pair, words=words)
         piece = int(compute_log_probabilities(encoder, states[:, question.place])[0].argmax())
     return question._replace(word=format_word(encoder, piece), piece=piece)
+
+
+def find_last_typed(pieces: TextPieces | WordPieces) -> int:
+    """Return the last token that is not added by the tokenizer: some tokenizers append an end token to a text."""
+    return max((place for place, piece in enumerate(pieces.pieces) if piece.end > 0), default=len(pieces.ids) - 1)
 
 
 def can_predict(encoder: Encoder, text: str, pair: str = "") -> bool:

@@ -10,7 +10,7 @@ from mha_viz.errors import ModelUnsupported, SettingError, TextError, shorten_va
 from mha_viz.heads import is_number
 from mha_viz.model_names import quote_model
 from mha_viz.models.families import is_listed
-from mha_viz.models.reading.answers import compute_log_probabilities
+from mha_viz.models.reading.answers import compute_log_probabilities, find_last_typed
 from mha_viz.models.reading.capture import Tap
 from mha_viz.models.reading.encoder import Encoder
 from mha_viz.models.reading.encoder_decoder import AnyModel, require_one_stack
@@ -33,7 +33,7 @@ def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
     >>> continue_text(mv.load("repeater"), "dog river anna dog river", words=2)
     'dog river anna dog river anna dog'
     """
-    return text + write_more(model, text, words, steps=words * PIECES_PER_WORD).text
+    return text + write_more(model, text, words, steps=MAX_WORDS * PIECES_PER_WORD).text
 
 
 def write_more(model: AnyModel, text: str, words: int, state: Continuation = EMPTY, steps: int = 1) -> Continuation:
@@ -48,9 +48,7 @@ def write_more(model: AnyModel, text: str, words: int, state: Continuation = EMP
     text_pieces = encoder.pieces(text)
     assert isinstance(text_pieces, TextPieces)
     delimiters = {*encoder.vocabulary.all_special_ids}
-    prompt = [*text_pieces.ids]
-    while len(prompt) > 1 and prompt[-1] in delimiters:  # some tokenizers append them to a text
-        prompt.pop()
+    prompt = text_pieces.ids[: find_last_typed(text_pieces) + 1]
     if text_pieces.cut is not None or len(prompt) >= encoder.limit:
         raise TextError(
             f"{encoder.name} reads {encoder.limit:,} tokens, and the text leaves no room for more.", "Shorten the text."

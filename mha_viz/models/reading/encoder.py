@@ -409,8 +409,9 @@ class Encoder(DecomposableStack, LoadedModel):
         """
         pieces = self.pieces(text, pair, words)
         tokens = pieces.tokenized()
-        number = layer if is_number(layer) else Head.among(layer, self.layer_numbers, self.heads, self.name).layer
-        probe = LayerProbe(self._model, self.name, number, self.layers)
+        if not is_number(layer) or isinstance(layer, bool):
+            layer = Head.among(layer, self.layer_numbers, self.heads, self.name).layer
+        probe = LayerProbe(self._model, self.name, layer, self.layers)
         with probe:
             weights, _ = self._run(pieces, probe.tap)
         return probe.trace(self.revision, tokens, weights)
@@ -418,8 +419,10 @@ class Encoder(DecomposableStack, LoadedModel):
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
         """Return the pieces of a text, or of a sentence given as ``words``, as the model reads them.
 
-        Raises the errors of :meth:`encode`.
+        Raises the errors of :meth:`encode`, and SettingError for ``words`` with a ``pair``.
         """
+        if words and pair:
+            raise SettingError("words are the whole text.", "Leave pair out.")
         return self.read_words(words) if words else self._read(text, pair)
 
     def states(

@@ -167,7 +167,7 @@ class EncoderDecoder(LoadedModel):
                 most 64 of them.
             part: "cross", from each token of the target to those of the source, [layer, head, target, source];
                 "decoder", from each token of the target to itself and earlier ones; "encoder", from the source to
-                itself, which needs no target.
+                itself, which does not depend on the target.
             prefix: refused. Prefixes are for models with one stack; here the prefix is part of the source.
 
         The rows of a target begin with the decoder's start token; the end token of a target is predicted and never
@@ -184,6 +184,7 @@ class EncoderDecoder(LoadedModel):
         if prefix:
             problem = f"{quote_model(self.name)} has no separate prefix."
             raise SettingError(problem, "Write it into the text.")
+        check_kind(target, str, "a text", "Give the target as text.")
         part = _check_part(part or CROSS)
         source = self._read(text, pair)
         if part == ENCODER:

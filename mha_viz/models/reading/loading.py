@@ -38,7 +38,8 @@ ModelOrName: TypeAlias = str | os.PathLike[str] | AnyModel  # a path is that of 
 def get_name(model: ModelOrName) -> str:
     """Return the name of a model, or the absolute path of a folder. A path object need not begin with "./"."""
     if isinstance(model, os.PathLike):
-        return str(Path(model).expanduser().absolute())
+        path = Path(model).expanduser()
+        return str(path.resolve() if ".." in path.parts else path.absolute())
     return model.name if isinstance(model, Encoder | EncoderDecoder) else model
 
 
@@ -89,7 +90,7 @@ def _load(model: catalog.Model, device: str, dtype: str, download: bool, display
     folder = hub.find_local_folder(model)
     if folder is None and not download:
         raise ModelUnreachable(
-            f"{quote_model(model.name)} is no longer on this machine.", "Choose it again, or choose another model."
+            f"{quote_model(model.name)} is not on this machine.", "Choose it again, or choose another model."
         )
     folder = folder or hub.fetch(model)
     hub.check_unchanged(folder, model)

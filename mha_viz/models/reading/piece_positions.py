@@ -70,6 +70,15 @@ class AlignedTokenizer:
         """Return the text of some token ids."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
+    def id_to_token(self, piece: int) -> str | None:
+        """Return the name of a piece of the vocabulary."""
+        name: str | None = self._tokenizer.convert_ids_to_tokens(piece)
+        return name
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the number of each piece of the vocabulary by its name."""
+        return dict(self._tokenizer.get_vocab())
+
     def to_str(self) -> str:
         """Raise ModelUnsupported: the rules of this tokenizer are a program."""
         raise ModelUnsupported(

@@ -138,9 +138,10 @@ class Tokenizer:
         max_characters = CHARACTERS_PER_PIECE * self.limit
         # Check this before tokenizing, which takes longer for long text.
         if len(forms) > self.limit or characters > max_characters:
+            most = f"{self.limit:,} words" if len(forms) > self.limit else f"{max_characters:,} characters"
             raise TextError(
                 f"{len(forms):,} words of {characters:,} characters; {self.name} reads {self.limit} tokens.",
-                f"Shorten the sentence to at most {max_characters:,} characters.",
+                f"Shorten the sentence to at most {most}.",
             )
         forms, prefix_words = [clean(form) for form in forms], self.prefix.split()
         if not any(form.strip() for form in forms):

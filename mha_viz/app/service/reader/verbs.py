@@ -136,10 +136,14 @@ def patch_outputs(models: Models, request: Request, to: str = "", side: str = ""
 
 
 def prepare_question(models: Models, request: Request) -> Question:
-    """Return the question of a request, with its word looked up in the model's vocabulary."""
+    """Return the question of a request, with its word looked up in the model's vocabulary.
+
+    The masked token in a URL may be that of another model: a causal one answers with the next token.
+    """
     from mha_viz.study.one_text import build_question
 
-    return build_question(_get_model(models, request), request)
+    model = _get_model(models, request)
+    return build_question(model, replace(request, place=None) if model.causal else request)
 
 
 def continue_text(models: Models, request: Request, words: int, continuation: Continuation, steps: int) -> Continuation:

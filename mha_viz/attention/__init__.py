@@ -17,6 +17,7 @@ from mha_viz.attention import cache as caches
 from mha_viz.attention import foreign_arrays, tensors
 from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.generate_outputs import join_steps
+from mha_viz.attention.numbers import is_changed
 from mha_viz.attention.steps import (
     BY_WORDS,
     GIVEN_WORDS,
@@ -424,6 +425,14 @@ class Attention:
         do not follow from these, the digest includes the numbers, too. Equal readings have equal keys, even in other
         processes.
         """
+        if self.made[:1] not in FIRST_STEPS or not is_changed(self.made):
+            return self.stored_key
+        numbers = tensors.digest(self.weights) + tensors.digest(self.hidden)
+        return hashlib.blake2b(self.stored_key.encode() + numbers, digest_size=12).hexdigest()
+
+    @cached_property
+    def stored_key(self) -> str:
+        """The :attr:`key` in saved files, without numbers that a tap changed: files have a digest of these as well."""
         identity: list[object] = [
             self.model,
             self.revision,

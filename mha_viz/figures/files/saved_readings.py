@@ -231,7 +231,7 @@ def _parse_texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
 def _compute_digest(attention: Attention) -> str:
     """Return the digest of key and numbers, because the key does not depend on the numbers in a file."""
     numbers = tensors.digest(attention.weights) + tensors.digest(attention.hidden)
-    return hashlib.blake2b(attention.key.encode() + numbers, digest_size=16).hexdigest()
+    return hashlib.blake2b(attention.stored_key.encode() + numbers, digest_size=16).hexdigest()
 
 
 def _quote_name(file: Path) -> str:

@@ -187,6 +187,7 @@ BROKEN_TREES = [
     ((line(1, "a", 2, "x"), line(2, "b", 1, "x")), "cycle"),
     ((line(1, "a", 0, "root"), line(2, "b")), "word 2 has no head"),
     ((line(1, "a", 9, "x"),), "does not exist"),
+    ((line(1, "a", 2, "_"), line(2, "b", 0, "_")), "word 1 has a head but no single-word relation"),
     ((line(1, "a", 0, "root"), line(1, "b", 1, "x")), "the ids begin again at word 2; a blank line must separate"),
     ((line(1, "a", 0, "root"), line(3, "b", 1, "x")), "ids are not 1 to 2"),
     ((line(2, "a", 0, "root"),), "ids are not 1 to 1"),

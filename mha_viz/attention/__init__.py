@@ -251,11 +251,10 @@ class Attention:
         recording = caches.find_layers(cache, names, arguments.get("sink") is True)
         arguments = {"model": recording.model, "layers": recording.numbers} | arguments
         reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **arguments)
-        arguments.pop("sink", None)  # a sink has no value, so its norm is 0
+        has_sink = arguments.pop("sink", False)
         if w_o is not None:
-            reading = cls.from_tensors(
-                caches.compute_norms(recording, w_o, values), tokens, keys, quantity="norm", **arguments
-            )
+            norms = caches.compute_norms(recording, w_o, values, has_sink, has_keys=keys is not None)
+            reading = cls.from_tensors(norms, tokens, keys, quantity="norm", **arguments)
         return reading
 
     @classmethod

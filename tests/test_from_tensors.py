@@ -195,6 +195,16 @@ def test_weights_of_tokens_that_a_mask_leaves_out_are_named(sink: bool) -> None:
 # ---- Sinks ----------------------------------------------------------------------------------------------------
 
 
+def test_a_refused_row_is_named_by_its_layer_and_its_place_in_the_array() -> None:
+    with pytest.raises(ShapeError, match="Layer 0, head 0, row 1 gives"):
+        Attention.from_tensors(EVEN, list("abcd"), mask=[0, 1, 1, 1])
+    empty = np.array([np.tri(4) / 8] * 2)[:, None]
+    empty[1, 0, 2] = 0
+    for mask in (None, [0, 1, 1, 1]):
+        with pytest.raises(ShapeError, match="Layer 7, head 0, row 2 has no weight"):
+            Attention.from_tensors(empty, list("abcd"), layers=[3, 7], mask=mask, sink=True)
+
+
 def test_what_rows_leave_to_a_learned_sink_is_a_column() -> None:
     """Of transformers' gpt-oss: a row is the softmax of its scores and its head's sink, so in the first row, which sees
     itself alone, the ratio of the two weights is that of their exponentials."""

@@ -213,9 +213,10 @@ class Attention:
         columns, key_text = (
             query_axis if keys is None else _read_axis(key_names, keys_mask, keys_text, keys_offsets, prefix="keys_")
         )
-        weights = _select_weights(stack, rows, columns, has_sink)
+        layer_numbers = find_layer_numbers(made, len(stack))
+        weights = _select_weights(stack, rows, columns, has_sink, layer_numbers)
         if quantity == "weight" and len(columns) < len(key_names):
-            tensors.check_dropped_columns(stack, rows, columns, find_layer_numbers(parse_wordings(made), len(stack)))
+            tensors.check_dropped_columns(stack, rows, columns, layer_numbers)
         if has_sink:
             key_text, made = foreign_arrays.add_sink(key_text), (*made, REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=key_text, quantity=quantity)
@@ -608,11 +609,13 @@ def _read_axis(
     return rows, from_offsets(read_names, [typed_text.offsets[row] for row in rows], typed_text.texts, start_in_rows)
 
 
-def _select_weights(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:
+def _select_weights(
+    layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool, layer_numbers: Sequence[int]
+) -> Weights:
     """Return [layer, head, query, key] of some rows and columns, with a column for the sink if there is one."""
     stacked = foreign_arrays.stack_layers(layers, is_rescaled=not has_sink)
     weights = tensors.select_tokens(stacked, rows, columns)
-    return foreign_arrays.add_sink_column(weights, stacked[:, :, rows]) if has_sink else weights
+    return foreign_arrays.add_sink_column(weights, stacked[:, :, rows], rows, layer_numbers) if has_sink else weights
 
 
 def _list_identity(text: TokenizedText) -> list[object]:

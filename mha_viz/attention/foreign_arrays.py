@@ -505,17 +505,20 @@ def check_sink(sink: object, quantity: str) -> bool:
     return sink
 
 
-def add_sink_column(weights: Weights, rows: Weights) -> Weights:
+def add_sink_column(
+    weights: Weights, rows: Weights, row_numbers: Sequence[int], layer_numbers: Sequence[int]
+) -> Weights:
     """Return [layer, head, query, key] with a last column, 1 minus the sums of ``rows``, which may have more keys.
 
-    If rounding to 16 bits made a sum a little larger than 1, the column is 0 and the row is rescaled. Raises
-    ShapeError for a row without weights, such as those of padding.
+    If rounding to 16 bits made a sum a little larger than 1, the column is 0 and the row is rescaled. The numbers of
+    rows and layers are for messages. Raises ShapeError for a row without weights, such as those of padding.
     """
     sums = rows.sum(axis=3, keepdims=True)
     if not sums.all():
         layer, head, row = (int(indices[0]) for indices in np.nonzero(sums[..., 0] == 0))
+        location = f"Layer {layer_numbers[layer]}, head {head}, row {row_numbers[row]}"
         raise ShapeError(
-            f"Layer {layer}, head {head}, row {row} has no weight, so a sink would get all of it.",
+            f"{location} has no weight, so a sink would get all of it.",
             "Leave padding out with mask=inputs['attention_mask'].",
         )
     remainder = np.maximum(1 - sums, 0)

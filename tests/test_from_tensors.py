@@ -300,6 +300,18 @@ def padded(lengths: tuple[int, ...], left: bool = False) -> tuple[list[np.ndarra
     return [(one / one.sum(-1, keepdims=True)).astype(np.float32) for one in scores], mask
 
 
+@pytest.mark.parametrize("start", [-1, 4, 99, "b"])
+def test_a_second_sentence_begins_with_one_of_the_tokens(start: Any) -> None:
+    with pytest.raises(ShapeError, match=f"sentence_b_start is '{start}'. Give the index of one of the 4 tokens"):
+        Attention.from_tensors(EVEN, list("abcd"), sentence_b_start=start)
+
+
+@pytest.mark.parametrize("mask", [[2, 1, 1, 1], [0, 0, -np.inf, -np.inf]])
+def test_a_mask_of_other_numbers_than_0_and_1_is_refused(mask: list[float]) -> None:
+    with pytest.raises(ShapeError, match="mask has numbers other than 0 and 1"):
+        Attention.from_tensors(EVEN, list("abcd"), mask=mask)
+
+
 @pytest.mark.parametrize("left", [False, True], ids=["padding after", "padding before"])
 def test_a_batch_gives_a_list_without_its_padding(left: bool) -> None:
     layers, mask = padded((4, 2, 3), left)

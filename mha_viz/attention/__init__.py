@@ -600,7 +600,7 @@ def _read_axis(
     """
     rows = foreign_arrays.find_unmasked(mask, len(names), f"{prefix}mask")
     start, start_in_rows = (
-        foreign_arrays.find_second_start(sentence_b_start, tokens) for tokens in (range(len(names)), rows)
+        foreign_arrays.find_second_start(sentence_b_start, tokens, len(names)) for tokens in (range(len(names)), rows)
     )
     typed_text = foreign_arrays.read_typed_text(text, offsets, len(names), start, prefix)
     read_names = [names[row] for row in rows]

@@ -256,12 +256,12 @@ def find_unmasked(mask: Any, count: int, argument: str) -> list[int]:
     if mask is None:
         return [*range(count)]
     axes = find_axes(mask, argument)
-    array = read_array(mask, argument).reshape(-1) if axes in ((count,), (1, count)) else None
-    if array is None or array.shape != (count,) or not np.isin(array, (0, 1)).all():
-        raise ShapeError(
-            f"{argument} has shape {axes}, for {count} tokens.",
-            "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does.",
-        )
+    remedy = "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does."
+    if axes not in ((count,), (1, count)):
+        raise ShapeError(f"{argument} has shape {axes}, for {count} tokens.", remedy)
+    array = read_array(mask, argument).reshape(-1)
+    if not np.isin(array, (0, 1)).all():
+        raise ShapeError(f"{argument} has numbers other than 0 and 1.", remedy)
     unmasked: list[int] = np.flatnonzero(array).tolist()
     if not unmasked:
         raise ShapeError(f"{argument} keeps no token.", "Leave this text out.")
@@ -305,14 +305,18 @@ def read_typed_text(
     return TypedText((clean(texts[0]), clean(texts[1])), [(int(start), int(end)) for start, end in array])
 
 
-def find_second_start(start: Any, rows: Sequence[int]) -> int | None:
-    """Return the position of the first token of the second sentence among the tokens that are read.
+def find_second_start(start: Any, rows: Sequence[int], count: int) -> int | None:
+    """Return the position of the first token of the second sentence among those of ``count`` tokens that are read.
 
     Return None if there is no second sentence.
     """
-    if start is not None and _read_int(start) is None:
-        raise ShapeError(f"sentence_b_start is {shorten_value(start)!r}.", "Give the index of one of the tokens.")
-    return None if start is None else sum(row < index(start) for row in rows)
+    if start is None:
+        return None
+    number = _read_int(start)
+    if number is None or not 0 <= number < count:
+        remedy = f"Give the index of one of the {counted(count, 'token')}, from 0."
+        raise ShapeError(f"sentence_b_start is {shorten_value(start)!r}.", remedy)
+    return sum(row < number for row in rows)
 
 
 def _check_not_empty(attentions: Any) -> None:

@@ -357,8 +357,9 @@ def test_too_many_brackets_on_a_word_are_left_out() -> None:
         ("a b\n" + "a " * (MAX_WORDS + 1), "file, line 2: a sentence of 1,001 words; at most 1,000 are read."),
         ("a b\n\n" + HALF, "file, line 3: 109,999 characters; at most 100,000 of a line are read."),
         ("a " + LONG, "file, line 1: 10,001 characters without a break; at most 10,000 are read."),
+        ("a b\x0bc\u2028d\n" + LONG, "file, line 2: 10,001 characters without a break; at most 10,000 are read."),
     ],
-    ids=["words", "a line", "a word"],
+    ids=["words", "a line", "a word", "a word after a page break"],
 )
 def test_plain_text_beyond_what_is_read_is_left_out_with_its_line(text: str, problem: str) -> None:
     corpus = read_plain(f"{text}\nc d", "file")
@@ -702,6 +703,7 @@ def test_plain_sentences_one_a_line() -> None:
     assert corpus.sentences[1].forms == ("Two", "!")
     assert corpus.sentences[1].line == 3
     assert not corpus.has_trees
+    assert [(s.forms, s.line) for s in read_plain("a\x0cb\r\nc").sentences] == [(("a",), 1), (("b",), 1), (("c",), 2)]
     with pytest.raises(CorpusError, match="no sentence"):
         read_plain(" \n ")
 

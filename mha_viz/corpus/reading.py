@@ -139,7 +139,8 @@ def _parse_boolean(cell: str) -> bool:
 def read_plain(text: str, name: str = "corpus", start: PartStart = FILE_START, is_part: bool = False) -> Corpus:
     """Parse plain text: one sentence per line, split into words and punctuation.
 
-    A form feed or U+2028 ends a sentence, too, but lines are numbered as in CoNLL-U. ``start``, ``is_part`` and the errors are as in :func:`read_conllu`. Raises CorpusError.
+    A form feed or U+2028 ends a sentence, too, but lines are numbered as in CoNLL-U. ``start``, ``is_part`` and the
+    errors are as in :func:`read_conllu`. Raises CorpusError.
     """
     sentences: list[Sentence] = []
     left_out: list[str] = []

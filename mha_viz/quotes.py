@@ -21,6 +21,7 @@ _REPLACEMENT = "\ufffd"
 _JOINED_SYMBOLS = re.compile("(?<=\\S)[\u200c\u200d](?=\\S)|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
+_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 _TAGS = range(0xE0020, 0xE0080)
 _MAX_SYMBOL = 16  # maximum characters of an emoji, or of a letter with its accents
 
@@ -36,7 +37,10 @@ def quote(text: str, max_length: int = MAX_QUOTED) -> str:
 def make_printable(text: str, replacement: str) -> str:
     """Replace line breaks, control characters and marks that change the writing direction by ``replacement``."""
     joined_indices = {index for match in _JOINED_SYMBOLS.finditer(text) for index in range(*match.span())}
-    return "".join(c if c.isprintable() or index in joined_indices else replacement for index, c in enumerate(text))
+    return "".join(
+        c if c.isprintable() or unicodedata.category(c) == "Zs" or index in joined_indices else replacement
+        for index, c in enumerate(text)
+    )
 
 
 def shorten(text: str, max_length: int) -> str:
@@ -48,7 +52,8 @@ def shorten(text: str, max_length: int) -> str:
         if end < 2 or not (_is_continuation(text[end]) or text[end - 1] == _JOINER):
             break
         end -= 1
-    return f"{text[:end].rstrip()}…"
+    flag_letters = end - len(text[:end].rstrip(_FLAG_LETTERS))  # two are a flag
+    return f"{text[: end - flag_letters % 2].rstrip()}…"
 
 
 def did_you_mean(name: str, names: Iterable[str], min_similarity: float = MIN_SIMILARITY) -> str:

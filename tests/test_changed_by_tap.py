@@ -13,6 +13,7 @@ import mha_viz as mv
 from mha_viz.figures.layout import Size, caption
 from mha_viz.figures.layout.figure_code import write_head_code
 from mha_viz.figures.layout.view import View
+from tests.packets import unpack_panels
 
 if TYPE_CHECKING:
     from mha_viz.models.reading.encoder import Encoder
@@ -53,6 +54,18 @@ def test_a_reading_says_which_tap_changed_it(tiny: Tiny, tap: type[mv.Tap], made
     assert reading.made == made
     assert (reading.key == tiny("bert").encode("The cat sat.").key) == (made == ("typed",))
     assert tiny("bert").through("", tap=tap, words=["cat"])[0].made == ("given words", *made[1:])
+
+
+def test_taps_of_one_name_make_readings_that_differ(tiny: Tiny, tmp_path: Path) -> None:
+    through = tiny("bert").through
+    other = type("Even", (Even,), {"layer": lambda self, index, query, key, value, output: output * 1})
+    a, again, b = (through("The cat sat.", tap=tap)[0] for tap in (Even, Even, other))
+    assert a.made == b.made
+    assert a == again != b
+    page = mv.compare([(a, "L0H1"), (b, "L0H1")]).page
+    assert page is not None
+    assert len(unpack_panels(page.packet())["readings"]) == 2
+    assert mv.load_attention(a.save(tmp_path / "a.npz")) == a
 
 
 def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny, tmp_path: Path) -> None:

@@ -91,6 +91,17 @@ def test_norms_are_those_of_the_formula(shared: int) -> None:
         assert a.weights[layer, head] == pytest.approx(each.norm(dim=-1).numpy(), rel=1e-5)
 
 
+@pytest.mark.parametrize("has_column", [True, False], ids=["the sink is a column", "half precision"])
+def test_norms_beside_a_sink_are_those_of_its_weights(has_column: bool) -> None:
+    layer = weights(0, 1, 2, N, N + 1) if has_column else (weights(0, 1, 2, N, N) * 0.99).astype(np.float16)
+    values, w_o = torch.randn(N, 2, 5), torch.randn(2, 5, 8)
+    options: dict[str, Any] = {"sink": True}
+    of_weights = mv.Attention.from_cache([layer], NAMES, **options)
+    lengths = torch.einsum("khd,hdm->hkm", values, w_o).norm(dim=-1).numpy()[:, None]  # [head, 1, key]
+    a = mv.Attention.from_cache([layer], NAMES, w_o=[w_o], values=[values], **options)
+    assert a.weights[0] == pytest.approx(of_weights.weights[0, ..., :N] * lengths, rel=1e-5)
+
+
 def test_norms_equal_those_of_the_model_itself(minilm: Encoder) -> None:
     class Values(mv.Tap):
         def layer(self, index: int, query: Any, key: Any, value: Any, output: Any) -> Any:

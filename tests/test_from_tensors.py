@@ -195,6 +195,16 @@ def test_weights_of_tokens_that_a_mask_leaves_out_are_named(sink: bool) -> None:
 # ---- Sinks ----------------------------------------------------------------------------------------------------
 
 
+def test_a_refused_row_is_named_by_its_layer_and_its_place_in_the_array() -> None:
+    with pytest.raises(ShapeError, match="Layer 0, head 0, row 1 gives"):
+        Attention.from_tensors(EVEN, list("abcd"), mask=[0, 1, 1, 1])
+    empty = np.array([np.tri(4) / 8] * 2)[:, None]
+    empty[1, 0, 2] = 0
+    for mask in (None, [0, 1, 1, 1]):
+        with pytest.raises(ShapeError, match="Layer 7, head 0, row 2 has no weight"):
+            Attention.from_tensors(empty, list("abcd"), layers=[3, 7], mask=mask, sink=True)
+
+
 def test_what_rows_leave_to_a_learned_sink_is_a_column() -> None:
     """Of transformers' gpt-oss: a row is the softmax of its scores and its head's sink, so in the first row, which sees
     itself alone, the ratio of the two weights is that of their exponentials."""
@@ -288,6 +298,18 @@ def padded(lengths: tuple[int, ...], left: bool = False) -> tuple[list[np.ndarra
     mask = np.array([[*([1] * k), *([0] * (n - k))][:: -1 if left else 1] for k in lengths])
     scores = [rng.random((len(lengths), 3, n, n)) * mask[:, None, None] for _ in range(2)]
     return [(one / one.sum(-1, keepdims=True)).astype(np.float32) for one in scores], mask
+
+
+@pytest.mark.parametrize("start", [-1, 4, 99, "b"])
+def test_a_second_sentence_begins_with_one_of_the_tokens(start: Any) -> None:
+    with pytest.raises(ShapeError, match=f"sentence_b_start is '{start}'. Give the index of one of the 4 tokens"):
+        Attention.from_tensors(EVEN, list("abcd"), sentence_b_start=start)
+
+
+@pytest.mark.parametrize("mask", [[2, 1, 1, 1], [0, 0, -np.inf, -np.inf]])
+def test_a_mask_of_other_numbers_than_0_and_1_is_refused(mask: list[float]) -> None:
+    with pytest.raises(ShapeError, match="mask has numbers other than 0 and 1"):
+        Attention.from_tensors(EVEN, list("abcd"), mask=mask)
 
 
 @pytest.mark.parametrize("left", [False, True], ids=["padding after", "padding before"])

@@ -21,7 +21,7 @@ from safetensors.numpy import load as tensors_in
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.numbers import name_array, name_numbers
-from mha_viz.attention.steps import find_model_head
+from mha_viz.attention.steps import GUESSED_AXES, TYPED, WEIGHTS_ONLY, WRITTEN, Step, StepData, find_model_head
 from mha_viz.attention.tensors import merge_to_words
 from mha_viz.cli import main
 from mha_viz.figures import files, kinds
@@ -191,6 +191,11 @@ def test_numbers_have_the_name_of_what_was_done(readings: dict[str, Attention]) 
     }  # fmt: skip
     by_hand = mv.Attention("m", "", readings["plain"].queries, readings["plain"].weights, made=("smoothed",))  # type: ignore[arg-type]
     assert name_numbers("weight", by_hand.made) == "weight_changed"
+
+
+@pytest.mark.parametrize("step", [WEIGHTS_ONLY, *GUESSED_AXES.values(), Step(StepData(WRITTEN, source="x"))])
+def test_a_step_that_alters_no_number_leaves_its_name(step: Step) -> None:
+    assert name_numbers("weight", (TYPED, step)) == "weight"
 
 
 # ---- Figures --------------------------------------------------------------------------------------------------------

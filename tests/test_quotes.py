@@ -16,6 +16,11 @@ def test_signs_of_several_characters_are_quoted_unharmed(sign: str) -> None:
     assert one_line(f"so {sign} it is") == f"so {sign} it is"
 
 
+@pytest.mark.parametrize("text", ["Bonjour\u00a0!", "日本\u3000語"])
+def test_wide_and_narrow_blanks_are_quoted_as_they_are(text: str) -> None:
+    assert quote(text) == f"“{text}”"
+
+
 @pytest.mark.parametrize("bad", ["\x1b[31m", "\u202e", "\u2066", "\n", "\x07", "\u200b", "\U000e0041"])
 def test_what_steers_a_terminal_is_not_printed(bad: str) -> None:
     assert bad[0] not in one_line(f"a{bad}b")
@@ -32,8 +37,8 @@ def test_a_cut_has_an_ellipsis() -> None:
     assert shorten("0123 56789", 6) == "0123…"
 
 
-@pytest.mark.parametrize("sign", [FAMILY, "❤️‍🔥", "👍🏽", "e\u0301", SCOTLAND])
+@pytest.mark.parametrize("sign", [FAMILY, "❤️‍🔥", "👍🏽", "e\u0301", SCOTLAND, "🇩🇪"])
 def test_no_sign_is_cut_in_two(sign: str) -> None:
-    for before in range(1, 9):
+    for before in range(1, 12):
         text = "x" * before + sign + "y" * 20
         assert shorten(text, 12) in {"x" * before + "…", *(f"{'x' * before}{sign}{'y' * n}…" for n in range(12))}

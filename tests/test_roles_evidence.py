@@ -24,8 +24,9 @@ from mha_viz.app.url.annotated_texts import AnnotatedText, find_annotation, load
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN, grammar, uploads
 from mha_viz.corpus.conllu import format_conllu
-from mha_viz.corpus.excerpts import read_excerpts
-from mha_viz.corpus.treebank import Mention, Sentence, Word
+from mha_viz.corpus.excerpts import extract_excerpts, read_excerpts
+from mha_viz.corpus.reading import parse_file
+from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError
 from mha_viz.figures.layout.arcs import Span
 from mha_viz.models.getting import catalog
@@ -160,6 +161,26 @@ def test_sentences_of_a_file_are_read_by_their_numbers() -> None:
     assert read_excerpts(data, []) == {}
     with pytest.raises(CorpusError):
         read_excerpts(uploads.NEUTRAL_NAME.encode() + b"\0", [(0, 0)])
+
+
+ANNOTATED, CYCLE, WITHHELD = (
+    "".join("\t".join(row.split()) + "\n" for row in rows) + "\n"
+    for rows in (
+        ("1 Ann _ _ _ _ 2 nsubj _ Entity=(1)", "2 left _ _ _ _ 0 root _ _"),
+        ("1 She _ _ _ _ 2 nsubj _ Entity=(1)", "2 sang _ _ _ _ 1 dep _ _"),
+        ("1 _ _ _ _ _ _ _ _ _",),
+    )
+)
+
+
+@pytest.mark.parametrize("second", [CYCLE, WITHHELD], ids=["a cycle", "a withheld word"])
+def test_sentences_of_a_file_keep_the_annotation_that_they_have(second: str) -> None:
+    data, spans = f"{ANNOTATED}{second}".encode(), [(0, 1), (1, 1)]
+    corpus = parse_file(data, "f.conllu")
+    assert isinstance(corpus, Corpus)
+    read = read_excerpts(data, spans)
+    for span, sentence in zip(spans, extract_excerpts(corpus.sentences, spans), strict=True):
+        assert (read[span].words, read[span].mentions) == (sentence.words, sentence.mentions)
 
 
 def test_a_link_holds_the_annotation_of_a_sentence() -> None:

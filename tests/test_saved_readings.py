@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 import mha_viz as mv
 from mha_viz.attention import Attention
+from mha_viz.attention.steps import WRITTEN, Step, StepData
 from mha_viz.errors import ExportError, MhaVizError, OpenError
 from mha_viz.figures import files
 from mha_viz.text import Cut, Token, TokenizedText
@@ -45,11 +47,19 @@ def readings() -> dict[str, Attention]:
         "raw": raw,
         "steps": steps,
         "cut": cut_reading(),
+        "invisible end": invisible_end(),
         "given words": Attention("m", "", given_words, np.full((1, 1, 3, 3), 1 / 3), made=("given words",)),
         "cross": Attention("m", "", raw.text, wide, keys=other.text),
         "norms": Attention("m", "r", raw.text, 7 * raw.weights, quantity="norm", made=("typed", "norms")),
         "columns first": Attention("m", "", raw.text, np.asfortranarray(raw.weights)),
     }
+
+
+def invisible_end() -> Attention:
+    """A model wrote only a special token, which has no text."""
+    return Attention(
+        "m", "", cut_reading().text, np.full((1, 1, 2, 2), 0.5), made=(Step(StepData(WRITTEN, source="")),)
+    )
 
 
 def assert_equal(one: Attention, two: Attention) -> None:
@@ -86,6 +96,22 @@ def test_a_file_of_an_earlier_version_is_opened(tmp_path: Path, name: str, versi
     arrays["weights"] = arrays.pop(str(arrays.pop("numbers")))
     np.savez(tmp_path / "b.npz", allow_pickle=False, **arrays)
     assert_equal(mv.load_attention(tmp_path / "b.npz"), attention)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_weights_that_were_saved_as_changed_although_they_are_not_are_opened(tmp_path: Path, suffix: str) -> None:
+    attention = readings()["invisible end"]
+    path = attention.save(tmp_path / f"a{suffix}")
+    if suffix == ".npz":
+        arrays = {**np.load(path, allow_pickle=False)}
+        arrays["weights_changed"] = arrays.pop("weights")
+        np.savez(path, allow_pickle=False, **arrays)
+    else:
+        tensors = load_tensors(path.read_bytes())
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata()
+        path.write_bytes(save_tensors({"weights_changed": tensors["weights"], "hidden": tensors["hidden"]}, metadata))
+    assert_equal(mv.load_attention(path), attention)
 
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)

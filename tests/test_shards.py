@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mha_viz.corpus import corpus_files, cutting, limits
 from mha_viz.corpus.cutting import cut_file, read_shard
 from mha_viz.corpus.reading import CONLLU, PLAIN, parse_file, read_part
-from mha_viz.corpus.sources import read_corpus
+from mha_viz.corpus.sources import Source, list_source_files, read_corpus
 from mha_viz.corpus.treebank import FILE_START, Corpus, Sentence
 from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.study.cluster.layout import lay_out, read_part_corpus, survey_shard
@@ -273,6 +273,12 @@ def test_of_a_file_that_is_decompressed_only_the_least_size_is_known(tmp_path: P
     path = written(tmp_path, "bomb.txt.gz", gzip.compress(bytes(limits.MAX_BYTES + 1_000_000), 1))
     with pytest.raises(CorpusError, match=r"bomb\.txt has more than 64 MB; at most 64 are read\."):
         read_corpus(path)
+
+
+@pytest.mark.parametrize("source", ["grammar", ["grammar"], Path("grammar"), ["a.txt", "repeats"]], ids=str)
+def test_a_built_in_corpus_is_not_in_a_file_however_it_is_named(source: Source) -> None:
+    with pytest.raises(CorpusError, match="this corpus is not in a file"):
+        list_source_files(source)
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -187,6 +187,7 @@ BROKEN_TREES = [
     ((line(1, "a", 2, "x"), line(2, "b", 1, "x")), "cycle"),
     ((line(1, "a", 0, "root"), line(2, "b")), "word 2 has no head"),
     ((line(1, "a", 9, "x"),), "does not exist"),
+    ((line(1, "a", 2, "_"), line(2, "b", 0, "_")), "word 1 has a head but no single-word relation"),
     ((line(1, "a", 0, "root"), line(1, "b", 1, "x")), "the ids begin again at word 2; a blank line must separate"),
     ((line(1, "a", 0, "root"), line(3, "b", 1, "x")), "ids are not 1 to 2"),
     ((line(2, "a", 0, "root"),), "ids are not 1 to 1"),
@@ -356,8 +357,9 @@ def test_too_many_brackets_on_a_word_are_left_out() -> None:
         ("a b\n" + "a " * (MAX_WORDS + 1), "file, line 2: a sentence of 1,001 words; at most 1,000 are read."),
         ("a b\n\n" + HALF, "file, line 3: 109,999 characters; at most 100,000 of a line are read."),
         ("a " + LONG, "file, line 1: 10,001 characters without a break; at most 10,000 are read."),
+        ("a b\x0bc\u2028d\n" + LONG, "file, line 2: 10,001 characters without a break; at most 10,000 are read."),
     ],
-    ids=["words", "a line", "a word"],
+    ids=["words", "a line", "a word", "a word after a page break"],
 )
 def test_plain_text_beyond_what_is_read_is_left_out_with_its_line(text: str, problem: str) -> None:
     corpus = read_plain(f"{text}\nc d", "file")
@@ -701,6 +703,7 @@ def test_plain_sentences_one_a_line() -> None:
     assert corpus.sentences[1].forms == ("Two", "!")
     assert corpus.sentences[1].line == 3
     assert not corpus.has_trees
+    assert [(s.forms, s.line) for s in read_plain("a\x0cb\r\nc").sentences] == [(("a",), 1), (("b",), 1), (("c",), 2)]
     with pytest.raises(CorpusError, match="no sentence"):
         read_plain(" \n ")
 

@@ -17,6 +17,7 @@ from mha_viz.attention import cache as caches
 from mha_viz.attention import foreign_arrays, tensors
 from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.generate_outputs import join_steps
+from mha_viz.attention.numbers import is_changed
 from mha_viz.attention.steps import (
     BY_WORDS,
     GIVEN_WORDS,
@@ -212,9 +213,10 @@ class Attention:
         columns, key_text = (
             query_axis if keys is None else _read_axis(key_names, keys_mask, keys_text, keys_offsets, prefix="keys_")
         )
-        weights = _select_weights(stack, rows, columns, has_sink)
+        layer_numbers = find_layer_numbers(made, len(stack))
+        weights = _select_weights(stack, rows, columns, has_sink, layer_numbers)
         if quantity == "weight" and len(columns) < len(key_names):
-            tensors.check_dropped_columns(stack, rows, columns, find_layer_numbers(parse_wordings(made), len(stack)))
+            tensors.check_dropped_columns(stack, rows, columns, layer_numbers)
         if has_sink:
             key_text, made = foreign_arrays.add_sink(key_text), (*made, REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=key_text, quantity=quantity)
@@ -250,11 +252,10 @@ class Attention:
         recording = caches.find_layers(cache, names, arguments.get("sink") is True)
         arguments = {"model": recording.model, "layers": recording.numbers} | arguments
         reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **arguments)
-        arguments.pop("sink", None)  # a sink has no value, so its norm is 0
+        has_sink = arguments.pop("sink", False)
         if w_o is not None:
-            reading = cls.from_tensors(
-                caches.compute_norms(recording, w_o, values), tokens, keys, quantity="norm", **arguments
-            )
+            norms = caches.compute_norms(recording, w_o, values, has_sink, has_keys=keys is not None)
+            reading = cls.from_tensors(norms, tokens, keys, quantity="norm", **arguments)
         return reading
 
     @classmethod
@@ -424,6 +425,14 @@ class Attention:
         do not follow from these, the digest includes the numbers, too. Equal readings have equal keys, even in other
         processes.
         """
+        if self.made[:1] not in FIRST_STEPS or not is_changed(self.made):
+            return self.stored_key
+        numbers = tensors.digest(self.weights) + tensors.digest(self.hidden)
+        return hashlib.blake2b(self.stored_key.encode() + numbers, digest_size=12).hexdigest()
+
+    @cached_property
+    def stored_key(self) -> str:
+        """The :attr:`key` in saved files, without numbers that a tap changed: files have a digest of these as well."""
         identity: list[object] = [
             self.model,
             self.revision,
@@ -591,7 +600,7 @@ def _read_axis(
     """
     rows = foreign_arrays.find_unmasked(mask, len(names), f"{prefix}mask")
     start, start_in_rows = (
-        foreign_arrays.find_second_start(sentence_b_start, tokens) for tokens in (range(len(names)), rows)
+        foreign_arrays.find_second_start(sentence_b_start, tokens, len(names)) for tokens in (range(len(names)), rows)
     )
     typed_text = foreign_arrays.read_typed_text(text, offsets, len(names), start, prefix)
     read_names = [names[row] for row in rows]
@@ -600,11 +609,13 @@ def _read_axis(
     return rows, from_offsets(read_names, [typed_text.offsets[row] for row in rows], typed_text.texts, start_in_rows)
 
 
-def _select_weights(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:
+def _select_weights(
+    layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool, layer_numbers: Sequence[int]
+) -> Weights:
     """Return [layer, head, query, key] of some rows and columns, with a column for the sink if there is one."""
     stacked = foreign_arrays.stack_layers(layers, is_rescaled=not has_sink)
     weights = tensors.select_tokens(stacked, rows, columns)
-    return foreign_arrays.add_sink_column(weights, stacked[:, :, rows]) if has_sink else weights
+    return foreign_arrays.add_sink_column(weights, stacked[:, :, rows], rows, layer_numbers) if has_sink else weights
 
 
 def _list_identity(text: TokenizedText) -> list[object]:

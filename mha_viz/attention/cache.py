@@ -219,11 +219,15 @@ def _is_weights(entry: Any, has_sink: bool) -> bool:
 # ---- norms ----------------------------------------------------------------------------------------------------
 
 
-def compute_norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
+def compute_norms(
+    recording: CachedStack, w_o: Any, values: Any, has_sink: bool = False, has_keys: bool = False
+) -> list[Weights]:
     """Return ‖A[i, j] · v_j W_O‖₂ of every layer, with the axes of its weights (Kobayashi et al. 2020, equation 3).
 
     ``w_o`` is [layer, head, d_head, d_model]. ``values`` are [(text,) key, head, d_head] per layer, by default those in
-    the cache. Raises ShapeError if one is missing or has other axes.
+    the cache. With ``has_sink``, rows are not rescaled, and a last column for the sink is left out, because a sink has
+    no value; with ``has_keys``, the keys are another text, without such a column. Raises ShapeError if one is missing
+    or has other axes.
     """
     remedy = "Give an array for each layer."
     values = _find_values(recording) if values is None else read_list(values, "is not a list of values.", remedy)
@@ -232,7 +236,9 @@ def compute_norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights
         raise ShapeError(
             f"The weights have {len(recording.layers)} layers, the values {len(values)}, w_o {len(slices)}.", remedy
         )
-    weights = [read_array(layer).astype(np.float32) for layer in recording.layers]
+    weights = [read_array(layer, is_rescaled=not has_sink).astype(np.float32) for layer in recording.layers]
+    if has_sink and not has_keys:
+        weights = [layer[..., : layer.shape[-2]] for layer in weights]
     value_arrays = [read_array(value, "An array of values") for value in values]
     return [
         _compute_layer_norms(layer, value, read_array(part, "A layer of w_o"))

@@ -256,12 +256,12 @@ def find_unmasked(mask: Any, count: int, argument: str) -> list[int]:
     if mask is None:
         return [*range(count)]
     axes = find_axes(mask, argument)
-    array = read_array(mask, argument).reshape(-1) if axes in ((count,), (1, count)) else None
-    if array is None or array.shape != (count,) or not np.isin(array, (0, 1)).all():
-        raise ShapeError(
-            f"{argument} has shape {axes}, for {count} tokens.",
-            "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does.",
-        )
+    remedy = "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does."
+    if axes not in ((count,), (1, count)):
+        raise ShapeError(f"{argument} has shape {axes}, for {count} tokens.", remedy)
+    array = read_array(mask, argument).reshape(-1)
+    if not np.isin(array, (0, 1)).all():
+        raise ShapeError(f"{argument} has numbers other than 0 and 1.", remedy)
     unmasked: list[int] = np.flatnonzero(array).tolist()
     if not unmasked:
         raise ShapeError(f"{argument} keeps no token.", "Leave this text out.")
@@ -305,14 +305,18 @@ def read_typed_text(
     return TypedText((clean(texts[0]), clean(texts[1])), [(int(start), int(end)) for start, end in array])
 
 
-def find_second_start(start: Any, rows: Sequence[int]) -> int | None:
-    """Return the position of the first token of the second sentence among the tokens that are read.
+def find_second_start(start: Any, rows: Sequence[int], count: int) -> int | None:
+    """Return the position of the first token of the second sentence among those of ``count`` tokens that are read.
 
     Return None if there is no second sentence.
     """
-    if start is not None and _read_int(start) is None:
-        raise ShapeError(f"sentence_b_start is {shorten_value(start)!r}.", "Give the index of one of the tokens.")
-    return None if start is None else sum(row < index(start) for row in rows)
+    if start is None:
+        return None
+    number = _read_int(start)
+    if number is None or not 0 <= number < count:
+        remedy = f"Give the index of one of the {counted(count, 'token')}, from 0."
+        raise ShapeError(f"sentence_b_start is {shorten_value(start)!r}.", remedy)
+    return sum(row < number for row in rows)
 
 
 def _check_not_empty(attentions: Any) -> None:
@@ -505,17 +509,20 @@ def check_sink(sink: object, quantity: str) -> bool:
     return sink
 
 
-def add_sink_column(weights: Weights, rows: Weights) -> Weights:
+def add_sink_column(
+    weights: Weights, rows: Weights, row_numbers: Sequence[int], layer_numbers: Sequence[int]
+) -> Weights:
     """Return [layer, head, query, key] with a last column, 1 minus the sums of ``rows``, which may have more keys.
 
-    If rounding to 16 bits made a sum a little larger than 1, the column is 0 and the row is rescaled. Raises
-    ShapeError for a row without weights, such as those of padding.
+    If rounding to 16 bits made a sum a little larger than 1, the column is 0 and the row is rescaled. The numbers of
+    rows and layers are for messages. Raises ShapeError for a row without weights, such as those of padding.
     """
     sums = rows.sum(axis=3, keepdims=True)
     if not sums.all():
         layer, head, row = (int(indices[0]) for indices in np.nonzero(sums[..., 0] == 0))
+        location = f"Layer {layer_numbers[layer]}, head {head}, row {row_numbers[row]}"
         raise ShapeError(
-            f"Layer {layer}, head {head}, row {row} has no weight, so a sink would get all of it.",
+            f"{location} has no weight, so a sink would get all of it.",
             "Leave padding out with mask=inputs['attention_mask'].",
         )
     remainder = np.maximum(1 - sums, 0)

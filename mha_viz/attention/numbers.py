@@ -11,6 +11,7 @@ from mha_viz.attention.steps import (
     BY_WORDS,
     GENERATED,
     GIVEN_WORDS,
+    GUESSED_AXES,
     NOT_RESCALED,
     NUMBERED_LAYERS,
     ONLY,
@@ -21,16 +22,19 @@ from mha_viz.attention.steps import (
     SPECIAL_HIDDEN,
     TYPED,
     UNEXPLAINED_OF_GOLD,
+    WEIGHTS_ONLY,
+    WRITTEN,
     Step,
 )
 from mha_viz.request import TEXT
 from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
-# Steps that do not alter numbers: they choose the text, some heads, or some rows and columns.
-_TEXT_STEPS = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)}
-_NEUTRAL_STEPS = _TEXT_STEPS | {"part", ONLY, ONLY_LAYERS, PREFIX, NUMBERED_LAYERS, REST_AS_SINK.row.name}
+# Steps that do not alter numbers: they choose the text, heads, rows or columns, or say how the numbers were read.
+_TEXT_STEPS = (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED, WEIGHTS_ONLY, *GUESSED_AXES.values(), REST_AS_SINK)
+_NEUTRAL_STEPS = {"part", ONLY, ONLY_LAYERS, PREFIX, WRITTEN, NUMBERED_LAYERS, *(step.row.name for step in _TEXT_STEPS)}
 _QUANTITY_STEPS = {quantity.step for quantity in QUANTITIES.values()} | {UNEXPLAINED_OF_GOLD.row.name}
 _ALTERATIONS = {BY_WORDS.row.name: "by_words", RESCALED.row.name: "rescaled", "without": "ablated"}
+_CHANGED = "changed"
 
 
 def name_numbers(quantity: str, made: Sequence[Step]) -> str:
@@ -41,6 +45,11 @@ def name_numbers(quantity: str, made: Sequence[Step]) -> str:
     their outputs from another text. ``_changed``: by a tap, or by a step that is not known here.
     """
     return "_".join([quantity, *dict.fromkeys(filter(None, (_name_alteration(quantity, step) for step in made)))])
+
+
+def is_changed(made: Sequence[Step]) -> bool:
+    """Return True if a tap, or a step that is not known here, altered the numbers."""
+    return any(_name_alteration(WEIGHT, step) == _CHANGED for step in made)
 
 
 def name_array(quantity: str, made: Sequence[Step]) -> str:
@@ -58,4 +67,4 @@ def _name_alteration(quantity: str, step: Step) -> str:
         return "rescaled" if QUANTITIES[quantity].is_share else ""
     if name == "without" and step.row.method == TEXT:
         return "patched"
-    return _ALTERATIONS.get(name, "changed")
+    return _ALTERATIONS.get(name, _CHANGED)

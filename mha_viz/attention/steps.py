@@ -62,7 +62,7 @@ def _write_wording(row: StepData) -> str:
     if row.name == PREFIX:
         return f"after the prefix “{row.source}”"
     if row.name == WRITTEN:
-        return f"“{row.source}” written by the model"
+        return f"“{row.source or ''}” written by the model"  # nothing if all that it wrote is special or blank
     if row.part:
         return PARTS[row.part] + ("" if row.source is None else f" after the source “{row.source}”")
     if row.question is not None:

@@ -192,9 +192,9 @@ def check_dropped_columns(
         lost_weight = np.delete(array, columns, axis=2).sum(axis=2)
         if lost_weight.max() > ROW_SUM_TOLERANCE:
             head, row = _find_largest(lost_weight)
+            location = _describe_row(number, head, rows[row]).capitalize()
             raise ShapeError(
-                f"{_describe_row(number, head, row).capitalize()} gives {lost_weight[head, row]:.3g} of its weight to "
-                "tokens that the mask leaves out.",
+                f"{location} gives {lost_weight[head, row]:.3g} of its weight to tokens that the mask leaves out.",
                 "Give the model the mask as well, attention_mask=…, or read these tokens too, without a mask.",
             )
 

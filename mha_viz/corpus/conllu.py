@@ -135,7 +135,7 @@ def _find_tree_problem(rows: Sequence[WordLine]) -> str:
     for number, row in enumerate(rows, 1):
         if row.head is None:
             return f"word {number} has no head."
-        if len(row.relation.split()) != 1:
+        if len(row.relation.split()) != 1 or row.relation.strip() == "_":
             return f"word {number} has a head but no single-word relation."
         if not 0 <= row.head <= len(ids):
             return f"the head of word {number} does not exist."

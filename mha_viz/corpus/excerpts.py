@@ -2,13 +2,14 @@
 
 Sentences that the model read together are joined, and their annotation can be shortened to fit. An uploaded file is
 parsed in a child process, which gets ``spans`` of sentence numbers and ``data``, the bytes of the file, and returns
-CoNLL-U with one sentence for each span.
+CoNLL-U with the sentences of each span.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from mha_viz.corpus import reading
@@ -64,7 +65,9 @@ def read_excerpts(data: bytes, spans: Sequence[SentenceSpan]) -> dict[SentenceSp
     Raises CorpusError, and the errors of :func:`mha_viz.process.children.run`.
     """
     text = children.run(CHILD_MODULE, {"spans": [*map(tuple, spans)], "data": data}, BOUNDS)
-    return dict(zip(spans, read_conllu(text, NEUTRAL_NAME).sentences, strict=True)) if text else {}
+    # Joined only here: one sentence with an invalid tree would cost the others their dependencies.
+    sentences = iter(read_conllu(text, NEUTRAL_NAME, is_part=True).sentences)
+    return {(first, last): merge_sentences([*islice(sentences, last - first + 1)]) for first, last in spans}
 
 
 def work(order: dict[str, Any], report: children.ReportProgress, cancelled: children.IsCancelled) -> str:
@@ -72,7 +75,7 @@ def work(order: dict[str, Any], report: children.ReportProgress, cancelled: chil
     corpus = reading.parse_file(order["data"], NEUTRAL_NAME)
     if not isinstance(corpus, Corpus):
         raise CorpusError("A GAP table has no sentences.", "Choose a treebank or plain text.")
-    return format_conllu(extract_excerpts(corpus.sentences, order["spans"]))
+    return format_conllu([s for first, last in order["spans"] for s in corpus.sentences[first : last + 1]])
 
 
 if __name__ == "__main__":

@@ -72,11 +72,9 @@ def read_part(data: bytes, kind: str, name: str, start: PartStart) -> Corpus:
     return (read_conllu if kind == CONLLU else read_plain)(text, name, start, is_part=True)
 
 
-def count_lines(data: bytes, kind: str) -> int:
-    """Count the lines of a part of a file of this kind."""
-    if kind == CONLLU:
-        return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
-    return len(data.decode("utf-8", "surrogateescape").splitlines())
+def count_lines(data: bytes) -> int:
+    """Count the lines that end in a part of a file."""
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
 def read_gap(text: str, name: str = "corpus") -> Gap:
@@ -141,15 +139,17 @@ def _parse_boolean(cell: str) -> bool:
 def read_plain(text: str, name: str = "corpus", start: PartStart = FILE_START, is_part: bool = False) -> Corpus:
     """Parse plain text: one sentence per line, split into words and punctuation.
 
-    ``start``, ``is_part`` and the errors are as in :func:`read_conllu`. Raises CorpusError.
+    A form feed or U+2028 ends a sentence, too, but lines are numbered as in CoNLL-U. ``start``, ``is_part`` and the
+    errors are as in :func:`read_conllu`. Raises CorpusError.
     """
     sentences: list[Sentence] = []
     left_out: list[str] = []
     first_error: CorpusError | None = None
     words: dict[str, Word] = {}  # one object per form, however often it occurs
-    for number, line in enumerate(text.splitlines(), start.lines + 1):
+    lines = enumerate(split_lines(text), start.lines + 1)
+    for number, part in ((number, part) for number, line in lines for part in line.splitlines()):
         try:
-            forms = _split_line(line.removeprefix(BOM), number, name, is_part)
+            forms = _split_line(part.removeprefix(BOM), number, name, is_part)
         except CorpusError as error:
             first_error = first_error or error
             left_out.append(f"{error.problem.removeprefix(f'{name}, ')} {SENTENCE_NOTE}")

@@ -66,7 +66,7 @@ def iterate(source: Source) -> Iterator[Sentence]:
 
 def list_source_files(source: Source) -> tuple[Path, ...]:
     """Return the files in which a corpus is stored. Raises CorpusError for a corpus that is not in files."""
-    if isinstance(source, Corpus | Gap) or source in BUILT_IN:
+    if isinstance(source, Corpus | Gap) or any(os.fspath(path) in BUILT_IN for path in _list_paths(source)):
         raise CorpusError(
             "A cluster reads files, but this corpus is not in a file.",
             "Measure it without a cluster (client=, --workers, --cluster), or give a file.",

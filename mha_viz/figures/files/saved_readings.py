@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from io import BytesIO
@@ -136,7 +136,7 @@ def _read_npz(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
         fields = _parse_header(_read_array(archive, "reading.npy", "|u1").tobytes())
         return (
             fields,
-            _read_array(archive, f"{_weights_name(fields)}.npy", "<f4"),
+            _read_array(archive, _find_weights_name(fields, names, ".npy"), "<f4"),
             _read_array(archive, "hidden.npy", "<f4"),
         )
 
@@ -164,7 +164,8 @@ def _read_safetensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
         if header is None:
             raise _foreign_file_error(file)
         fields = _parse_header(header.encode())
-        weights, hidden = (tensor_file.get_tensor(name) for name in (_weights_name(fields), "hidden"))
+        name = _find_weights_name(fields, tensor_file.keys())
+        weights, hidden = tensor_file.get_tensor(name), tensor_file.get_tensor("hidden")
     for array in (weights, hidden):
         if array.dtype != np.float32:
             raise ValueError(f"{array.dtype} is not float32")
@@ -172,9 +173,13 @@ def _read_safetensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
     return fields, weights, hidden
 
 
-def _weights_name(fields: Mapping[str, Any]) -> str:
-    """Return the name of the weights in a file."""
-    return "weights" if fields["version"] < VERSION else name_array(fields["quantity"], fields["made"])
+def _find_weights_name(fields: Mapping[str, Any], names: Iterable[str], suffix: str = "") -> str:
+    """Return the name of the weights among ``names`` of a file.
+
+    Files of earlier versions may have ``_changed`` in the name of unaltered weights.
+    """
+    name = ("weights" if fields["version"] < VERSION else name_array(fields["quantity"], fields["made"])) + suffix
+    return next((other for other in names if other.replace("_changed", "") == name.replace("_changed", "")), name)
 
 
 def _foreign_file_error(file: Path) -> OpenError:
@@ -226,7 +231,7 @@ def _parse_texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
 def _compute_digest(attention: Attention) -> str:
     """Return the digest of key and numbers, because the key does not depend on the numbers in a file."""
     numbers = tensors.digest(attention.weights) + tensors.digest(attention.hidden)
-    return hashlib.blake2b(attention.key.encode() + numbers, digest_size=16).hexdigest()
+    return hashlib.blake2b(attention.stored_key.encode() + numbers, digest_size=16).hexdigest()
 
 
 def _quote_name(file: Path) -> str:

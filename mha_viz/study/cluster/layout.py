@@ -118,7 +118,7 @@ def survey_shard(shard: Shard, kind: str) -> Survey:
     names = groupby(sentence.document for sentence in corpus.sentences)
     return Survey(
         len(corpus.sentences),
-        count_lines(data, kind),
+        count_lines(data),
         tuple((name, sum(1 for _ in sentences)) for name, sentences in names),
         relations.names,
         relations.upos,

@@ -215,7 +215,7 @@ def test_results_name_the_type_and_are_compared_with_nothing_else(monkeypatch: p
     assert (worker.dtype, open_encoder(worker).revision) == ("bfloat16", half.revision)
     recipes = mv.recipes.fit(corpus, half, most=20)
     assert get_dtype(recipes.facts["revision"]) == "bfloat16"
-    assert mv.recipes.fit(recipes, score=corpus, most=20).facts["revision"] == half.revision
+    assert mv.recipes.fit(recipes, score=grammar.corpus(30), most=20).facts["revision"] == half.revision
 
 
 @pytest.mark.app

@@ -26,7 +26,7 @@ class SoftmaxRow(NamedTuple):
     Attributes:
         products: q · k.
         scores: the products after scaling.
-        shift: the number that is subtracted from all scores, so that the powers neither overflow nor all vanish; often 0.
+        shift: the number subtracted from all scores, so that the powers neither overflow nor all vanish; often 0.
         powers: e to the power of score minus ``shift``; 0 at masked positions.
         shares: the weights, which sum to 1.
     """

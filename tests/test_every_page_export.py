@@ -102,7 +102,7 @@ def test_the_training_of_a_toy_gives_its_scores(offered: list[Offer], toy: str, 
 def test_the_lab_gives_the_heads_at_a_step_and_every_curve(offered: list[Offer], experiment: str) -> None:
     PageSession({"experiment": experiment}, "pages/50_why_heads_differ.py")
     assert offered[0].file == "heads-step-0"
-    assert {"lab-loss", "lab-right", "lab-norms"} <= {offer.file for offer in offered}
+    assert {"lab-loss", "lab-accuracy", "lab-norms"} <= {offer.file for offer in offered}
     if experiment == "removal":
         assert {"removal", "importance"} <= {offer.file for offer in offered}
     for offer in offered:

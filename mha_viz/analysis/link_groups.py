@@ -54,7 +54,7 @@ GroupNumbers = npt.NDArray[np.intp]  # [point]: the number of its group
 
 MAX_GROUPS = 6
 MIN_SILHOUETTE = 0.05  # below this, links are one group; in many dimensions, all distances are nearly equal
-MAX_MOVES = 50
+MAX_ROUNDS = 50  # maximum rounds of k-medoids
 
 
 class LinkSample:
@@ -428,7 +428,7 @@ def find_medoids(distances: DistanceMatrix, count: int) -> list[int]:
     centres = [int(distances.sum(axis=0).argmin())]
     while len(centres) < count and (nearest := distances[:, centres].min(axis=1)).any():
         centres.append(int(np.minimum(distances, nearest[:, None]).sum(axis=0).argmin()))
-    for _ in range(MAX_MOVES):
+    for _ in range(MAX_ROUNDS):
         labels = distances[:, centres].argmin(axis=1)
         groups = [np.flatnonzero(labels == number) for number in range(len(centres))]
         new_centres = [int(group[distances[np.ix_(group, group)].sum(axis=0).argmin()]) for group in groups]

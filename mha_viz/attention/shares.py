@@ -169,7 +169,7 @@ class Why:
         """Return a table with one row per part of the input of a head's layer.
 
         The columns are its ``group`` and its shares on the sides of ``query`` and ``key``; the largest share on the
-        side of the key is first. Raises UnknownHead for a head that was not measured.
+        side of the key, regardless of its sign, is first. Raises UnknownHead for a head that was not measured.
         """
         import pandas as pd
 
@@ -183,15 +183,17 @@ class Why:
 
     def of(self, head: AnyHead) -> tuple[Head, Variation]:
         """Return a head and the variation of its layer. Raises UnknownHead for a head that was not measured."""
-        measured_head = Head.among(head, max(self.layers) + 1, len(self.variations[-1].variance), self.model)
-        if measured_head.layer not in self.layers:
-            raise UnknownHead(f"{measured_head} was not measured.", f"Measure it: why(…, head={str(measured_head)!r}).")
-        return measured_head, self.variations[self.layers.index(measured_head.layer)]
+        named_head = Head.of(head)
+        if named_head.layer not in self.layers:
+            remedy = f"Measure it: explain_scores(…, head={str(named_head)!r})."
+            raise UnknownHead(f"{named_head} was not measured.", remedy)
+        variation = self.variations[self.layers.index(named_head.layer)]
+        return Head.among(named_head, self.layers, len(variation.variance), self.model), variation
 
     def arrows(self, least: float = MIN_SHARE) -> pd.DataFrame:
         """Return a table with the composition of heads, largest share first.
 
-        There is one row for each earlier head that has at least ``least`` of a head's scores on one side, with
+        There is one row for each share of an earlier head in a head's scores, on one side, of at least ``least``, with
         ``from``, ``to``, ``side`` ("query" or "key") and ``share``. Elhage et al. 2021 measure Q- and K-composition by
         norms of products of weights, without a text; these shares are measured on this text.
         """

@@ -1,4 +1,4 @@
-"""The steps that produced a reading, as data from which captions, files and recipes are written."""
+"""The steps that produced a reading, as data from which captions, files and code are written."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class StepData(NamedTuple):
     """A step as data: its name and the values that it depends on; others are empty.
 
     * "typed", "given words": how a model read the text.
-    * "weights only": the model is of a family whose parts are not known.
+    * "weights only": the model is of a family whose architecture is not known.
     * "part": the ``part`` of an encoder–decoder. The decoder's attention to its target also depends on the ``source``.
     * "target generated": the target was written by the model.
     * "without": ``heads`` were ablated by a ``method``. For "mean" and "recipe", ``means`` is a digest of the means;
       for "text", ``source`` is the other text.
     * "prefix": the text follows the prefix ``source``.
     * "written": the end of the text, ``source``, was written by the model.
-    * "norm-weighted": norms.
+    * "norm-weighted": the numbers are norms.
     * "gradient": with respect to a ``question``.
     * "changed": by the tap ``by``.
     * "rollout".
@@ -139,7 +139,7 @@ WEIGHTS_ONLY = Step(StepData("weights only"))
 REST_AS_SINK = Step(StepData("the rest of each row as sink"))
 NORM_WEIGHTED, ROLLOUT = Step(StepData("norm-weighted")), Step(StepData("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(StepData("unexplained")), Step(StepData("unexplained, with annotation"))
-# The interpretation of axes that might be axes of texts: PyTorch's MultiheadAttention returns the mean over heads for
+# A guess about an axis that could also be that of a batch: PyTorch's MultiheadAttention returns the mean over heads for
 # each text, and transformers returns [text, head, query, key] for each layer of a batch.
 GUESSED_AXES = {
     "heads": Step(StepData("first axis of each layer taken for heads")),
@@ -205,7 +205,7 @@ def _is_answer(step: Step) -> bool:
 
 
 def find_request(attention: Attention) -> Request | None:
-    """Return the request that a reading, before its :func:`find_later_steps`, answers.
+    """Return the request that the model answered, without the steps that came later (:func:`find_later_steps`).
 
     Return None if no model computed it, or if a tap changed what the model computed.
     """
@@ -228,7 +228,7 @@ def find_later_steps(attention: Attention) -> tuple[Step, ...]:
 
 
 def keep_heads(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tuple[tuple[Step, ...], int]:
-    """Return the steps after only ``heads`` of a reading are kept, and the axis that then has a length of 1.
+    """Record as a step that only ``heads`` of a reading are kept; also return the axis that then has a length of 1.
 
     That is the axis of layers or, for a quantity with one map per layer, the axis of heads. Layers are
     recorded by their numbers in the model, in a single step.
@@ -240,9 +240,9 @@ def keep_heads(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> 
 
 
 def find_model_head(made: Sequence[Step], head: Head) -> Head:
-    """Return the head of the model that is ``head`` in a reading, or the layer that is ``head.layer``.
+    """Translate a head of a reading to its number in the model; with one map per layer, only its ``layer`` counts.
 
-    The two differ if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
+    The numbers differ if only some heads or layers were kept: kept heads are numbered as the heads of one layer, and
     kept layers of rollout are numbered from 0.
     """
     for step in reversed(made):

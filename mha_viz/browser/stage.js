@@ -1,4 +1,4 @@
-// State shared by interactive drawings: hovered and pinned spots, keys, the address, size and theme.
+// State shared by interactive drawings: hovered and pinned spots, the keyboard, the address, size and theme.
 import { isDark, makePalette } from "./ink.js";
 import { isUnanswered } from "./mount.js";
 /** @import { Pin } from "./geometry.js" */
@@ -11,12 +11,12 @@ import { isUnanswered } from "./mount.js";
  *
  * @typedef {object} Look
  * @property {string} theme identifies the colours
- * @property {string[]} ramp the colours of shares
+ * @property {string[]} ramp the colours of numbers from 0 to 1
  * @property {string[]} signed the colours of signed numbers
  * @property {string[]} heads the colours of heads
  * @property {number[][]} dashes
  * @property {boolean} hasMinus whether cells below 0 carry a minus
- * @property {Uint32Array} colours
+ * @property {Uint32Array} colours `ramp` as pixels
  * @property {Uint32Array} signedColours
  * @property {string} ink
  * @property {string} paper
@@ -29,7 +29,7 @@ import { isUnanswered } from "./mount.js";
  * @property {number} width
  * @property {number} height
  * @property {number} [labelWidth] shared by drawings of equal size
- * @property {number} [labelHeight] if it differs from the width
+ * @property {number} [labelHeight] labelWidth by default
  * @property {number} [maxUnits] the number of rows and columns to leave room for
  * @property {number} [maxCell] pixels
  * @property {number} [maxRowHeight] pixels
@@ -45,7 +45,7 @@ import { isUnanswered } from "./mount.js";
  * @property {() => void} onAdopt called when the view was replaced
  * @property {(view: View) => object} makeMessage the message to the server about a view
  * @property {() => Spot | null} findPinnedSpot the spot that the view pins, null if it is not shown
- * @property {(spot: Spot) => Pin} makePin the pin of a view for a spot
+ * @property {(spot: Spot) => Pin} makePin the tokens of a spot, as a view stores them
  * @property {() => void} draw draws everything
  * @property {(now: boolean) => void} drawFocus draws the focus; `now`: without waiting for the next frame
  */
@@ -58,7 +58,7 @@ import { isUnanswered } from "./mount.js";
  * @property {boolean} isHeatmap
  * @property {number} R
  * @property {number} C
- * @property {Partial<Spot>} start a spot without row and column
+ * @property {Partial<Spot>} start the panel in which the focus starts
  * @property {(spot: Spot) => void} onMove called with the new spot
  */
 

@@ -255,7 +255,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             question="Is a duplicate head worth anything?",
             answer="No. Two equal heads get the same gradient, stay equal, and add the same vector twice: one with "
             "twice its slice of W_O would answer the same. Such a layer has three heads and pays for four.",
-            source="Goodfellow et al. 2016, section 8.4; three beside four are this lab’s.",
+            source="Goodfellow et al. 2016, section 8.4; the comparison of three heads with four is this lab’s.",
             prediction="Of four heads, H2 and H3 start equal. After training …",
             options={"three": "of the four, two still have equal weights", "four": "all four have different weights"},
             outcome=predictions.decide_pair,

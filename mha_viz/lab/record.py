@@ -175,7 +175,9 @@ def from_bytes(data: bytes) -> Result:
             RemovedHeads(**removal) if removal else None,
         )
     except Exception as error:
-        raise ResultUnreadable("This is not a result of the training lab.", "Run the experiment again.") from error
+        raise ResultUnreadable(
+            "This is no result that the training lab can read.", "Run the experiment again."
+        ) from error
 
 
 def _freeze(values: Array) -> Array:

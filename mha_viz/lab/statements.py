@@ -229,7 +229,7 @@ def state_cut(result: Result) -> list[Statement]:
     """Return the statements about the ways to cut the vector."""
     full, chunks, shared, overlapping = result.runs
     d_model, heads = result.settings.d_model, result.settings.heads
-    input_note = f"each head sees {2 * d_model // heads} of {d_model} numbers"  # when random chunks overlap
+    input_note = f"each head sees {2 * d_model // heads} of {d_model} numbers"  # twice d_model / heads
     if 2 * d_model // heads >= d_model:
         input_note = f"with {counted(heads, 'head')}, a random chunk is the whole vector"
     return [
@@ -322,7 +322,7 @@ def state_current(result: Result) -> list[Statement]:
     """Return the statements about heads that a task does not need."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
-    curves = np.vstack([removal.least, removal.most, removal.random])
+    curves = np.vstack([removal.least, removal.most, removal.random])[:, 1:-1]  # without all and none
     mean_divergence = select_pairs(run.divergence[-1]).mean()
     return [
         Statement(

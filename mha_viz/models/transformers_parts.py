@@ -26,7 +26,7 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart("transformers.activations", "GELUActivation", "the layers of BERT"),
     LibraryPart("transformers.modeling_outputs", "BaseModelOutput", "the output of an encoder"),
     LibraryPart("transformers.modeling_outputs", "BaseModelOutputWithPastAndCrossAttentions", "a model's last states"),
-    LibraryPart("transformers.utils", "logging", "keeps what transformers prints out of answers"),
+    LibraryPart("transformers.utils", "logging", "keeps the messages of transformers out of answers"),
     LibraryPart("torch:Tensor", "_version", "whether weights have changed"),
     LibraryPart("torch.nn:Module", "_forward_hooks", "whether a layer has listeners"),
     LibraryPart("torch.nn:Module", "_forward_pre_hooks", "whether a layer has listeners"),
@@ -70,9 +70,8 @@ FAMILY_VERSIONS = MappingProxyType({"mt5": _SINCE_5_15, "t5": _SINCE_5_15})
 
 
 def uses_registered_attention(family: str) -> bool:
-    """Return whether the installed transformers calls the registered attention function in this family.
-
-    Older versions used a method of the family's own.
+    """Return whether the installed transformers calls the registered attention function in a family of those that had
+    their own method in older versions; False for all others.
     """
     return family in _REPLACED_METHODS and not has_part(_REPLACED_METHODS[family])
 

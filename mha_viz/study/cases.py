@@ -130,7 +130,7 @@ class CaseRun(Protocol):
     cases: Cases
 
     def iter_progress(self) -> Generator[Progress, None, None]:
-        """Read one sentence, or one part, at a time, and yield the progress."""
+        """Read one batch, or one part, at a time, and yield the progress."""
 
     def discard_partial_results(self) -> None:
         """Remove saved partial results, unless later measurements may use them."""

@@ -173,7 +173,7 @@ def _may_be_noun(word: str, previous_word: str, is_all_caps: bool) -> bool:
         lower_word,
         lower_word.removesuffix("s"),
         lower_word.removesuffix("es"),
-        f"{lower_word.removesuffix('ies')}y",
+        re.sub("ies$", "y", lower_word),
     )
     if any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
         return has_modifier or previous in _PREPOSITIONS

@@ -112,7 +112,7 @@ def is_function_word(word: str, language: str = ENGLISH) -> bool:
     """Return whether a word is a function word of a language, contracted or not.
 
     Function words are articles, pronouns, prepositions, conjunctions, particles and auxiliaries. If ``language`` is
-    empty, those of any language count. In English text, "de la" in a name counts as well.
+    empty, those of any language count. In English text, PARTICLES of names, such as "de" and "van", count as well.
     """
     if language == ENGLISH:
         return english.is_closed_class(word) or word in PARTICLES
@@ -131,7 +131,8 @@ def has_other_letters(words: Sequence[str]) -> bool:
     """Return whether a word has letters of a script other than Latin. A single Greek letter is a symbol, as in "µm"."""
     for word in words:
         letters = [letter for letter in unicodedata.normalize("NFKC", word) if letter.isalpha()]
-        other_names = [name for letter in letters if "LATIN" not in (name := unicodedata.name(letter, "LATIN"))]
+        names = [unicodedata.name(letter, "LATIN") for letter in letters]
+        other_names = [name for name in names if "LATIN" not in name and not name.startswith("MODIFIER LETTER")]
         if len(other_names) > 1 or (other_names and "GREEK" not in other_names[0]):
             return True
     return False

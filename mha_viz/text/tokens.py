@@ -26,7 +26,7 @@ from mha_viz.text.pieces import (
 class Token:
     """One unit of attention: a piece, or a word after :meth:`Attention.by_words`.
 
-    ``text`` is drawn, listed and exported. If the piece continues its word, it has "##" before it, whatever the
+    ``text`` is listed and exported. If the piece continues its word, it has "##" before it, whatever the
     tokenizer (:func:`make_drawn_texts`); :meth:`TokenizedText.typed` returns what was typed. ``start`` and ``end``
     count characters (Unicode code points) in the typed sentence that ``segment`` names: 0 is the first sentence, 1 the
     second. Both are None for tokens that the model added. ``word`` numbers the words of both sentences in

@@ -101,7 +101,7 @@ class Compare {
     readLook(look, this.#root, panelSet.themes, page.hint);
     page.all.classList.toggle("empty", !panelSet.panels.length);
     page.hint.textContent = getHint(panelSet);
-    page.instructions.hidden = panelSet.panels.length < 2 || !!panelSet.start?.pin; // a pin needs none
+    page.instructions.hidden = panelSet.panels.length < 2 || !!panelSet.start?.pin; // a pin shows already how it works
     if (panelSet.panels.length) {
       computeVisiblePart(this.#stores);
       setControls(page, panelSet, stage.view);
@@ -128,7 +128,8 @@ class Compare {
     page.panels.forEach((_, index) => listenToPanel(this.#stores, page, index));
   }
 
-  // Choose the two panels to subtract; if the same panel is chosen twice, use its neighbour.
+  // Choose the two panels to subtract, after a change of the first or the second menu; if both name the same panel, use
+  // its neighbour.
   /** @type {(isSecond: boolean) => void} */
   #subtract(isSecond) {
     const { first, second } = this.#page;

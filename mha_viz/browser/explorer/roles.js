@@ -22,7 +22,7 @@ import { formatHead } from "../reading.js";
 /** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} ShowcaseHead for a first visit */
 
 /**
- * An example sentence for a head: the words around a link, including its ends, its weight, and whether it is right.
+ * An example sentence for a head: the words around a link, where it begins and ends, its weight, whether it is right.
  *
  * @typedef {{ words: string[], from: number, to: number, weight: number, right: boolean }} Case
  * @typedef {{ head: number, cases: Case[] }} OtherCases
@@ -126,7 +126,7 @@ function drawKinds(box, roles, kindFilter, colours, choose) {
         {
           type: "button",
           "aria-pressed": String(kind === kindFilter),
-          title: `Show heads with the role ${kind}: ${n} on ${roles.on.join(", ")}, not on this sentence`,
+          title: `Show heads with the role ${kind}: ${n}, measured on ${roles.on.join(", ")}, not on this sentence`,
           onclick: () => choose(kind),
         },
         makeGlyph(kind === "position" ? "previous" : kind),
@@ -228,8 +228,7 @@ export class Chips {
     this.box.replaceChildren(...list.map((role, i) => this.#makeChip(role, `${this.#name}_${i}`)));
   }
 
-  // Make a label with an explanation and the tag of its relation, which opens on hover, keyboard focus or the first
-  // tap.
+  // Make a label. Its explanation, with the tag of the relation, opens on hover, keyboard focus or the first tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
   #makeChip(role, id) {
     const { data, stage, look, isStandalone } = this.#stores;

@@ -247,8 +247,8 @@ def describe_processing(attentions: Sequence[Attention], view: View, kind: str) 
         if kind in setting.kinds and kind not in setting.only_on_page and (name != "side" or has_pair)
     }
     unit, side, link_rule = (sentences.pop(name, "") for name in ("unit", "side", "links"))
-    all_axes = [list_units(attention, view) for attention in attentions]
-    note = next(filter(None, (describe_few_links(axes, view) for axes in all_axes if kind == "links")), "")
+    all_axes = [list_units(attention, view) for attention in attentions if kind == "links"]
+    note = next(filter(None, (describe_few_links(axes, view) for axes in all_axes)), "")
     if note and (crowded_texts := describe_crowded_texts(all_axes, view)):
         note = f"Of {crowded_texts}, only {note} are drawn."
     elif note:

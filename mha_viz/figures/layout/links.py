@@ -111,9 +111,8 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     _, scale_height = draw_line_foot(blocks, ends, legends, few_links_text, size.pixels, theme)
     foot = key_height + scale_height
     footer = draw_footer(caption.mention_ablated([(attention, head) for head in heads]), size.pixels, theme.ink)
-    page = _lay_out_page(
-        strands, axes, find_focus(axes, view), (size.pixels, size.max_height - foot - footer[1]), theme
-    )
+    focus = find_focus(axes, view)
+    page = _lay_out_page(strands, axes, focus, (size.pixels, size.max_height - foot - footer[1]), theme)
     scale_marks, _ = draw_line_foot(
         blocks,
         ends,
@@ -127,7 +126,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         page.height + foot,
         (*page.marks, *shift_marks(key_marks, 0, page.height), *shift_marks(scale_marks, 0, page.height + key_height)),
         background=None if size.transparent else theme.paper,
-        notes=(*note_faint_links(view, blocks, [find_focus(axes, view)] * len(blocks)), *page.notes),
+        notes=(*note_faint_links(view, blocks, [focus] * len(blocks)), *page.notes),
         **caption.write_texts(attention, tuple(heads), view, blocks, "links"),
     )
     return make_sheet(drawing, size, footer)

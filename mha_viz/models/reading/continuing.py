@@ -58,8 +58,8 @@ def write_more(model: AnyModel, text: str, words: int, state: Continuation = EMP
         if state.is_complete:
             break
         ids = [*prompt, *state.pieces]
-        last_state = encoder.last_states(text_pieces._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
-        next_piece = int(compute_log_probabilities(encoder, last_state.cpu().numpy())[0].argmax())
+        hidden_state = encoder.last_states(text_pieces._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
+        next_piece = int(compute_log_probabilities(encoder, hidden_state.cpu().numpy())[0].argmax())
         if next_piece in delimiters:
             return state._replace(text=_cut_after_words(state.text, words), is_complete=True)
         pieces = (*state.pieces, next_piece)

@@ -60,7 +60,7 @@ class LoadedModel(ABC):
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
         self.folder: Path | None = None  # the folder of its files
-        self.vocabulary = vocabulary  # the tokenizer of transformers
+        self.vocabulary = vocabulary  # the tokenizer: that of transformers, or a plain one (vocabulary.py)
         self.mask: int | None = vocabulary.mask_token_id
         self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
         self._model = model.to(parse_device(device))
@@ -104,11 +104,11 @@ class LoadedModel(ABC):
     ) -> Self:
         """Load the model in ``folder``, with weights in ``dtype``. Never touches the network.
 
-        ``display_name`` is the model's name in captions and files. By default it is taken from the config, unless
-        ``name`` is a name that can be looked up.
+        ``display_name`` is the model's name in captions and files. By default it is the name in the config if
+        ``name`` is empty or a path, else ``name``.
 
         Raises ModelBroken for damaged or contradictory files. Raises ModelUnsupported if its attention cannot be drawn,
-        or not in this type, or if it has another number of stacks than this class
+        or not with weights in ``dtype``, or if it has another number of stacks than this class
         (:func:`mha_viz.models.reading.loading.from_folder` opens both kinds).
         """
         process.check_docstrings()

@@ -24,11 +24,11 @@ class _PlainFamily(NamedTuple):
 
     Attributes:
         model: builds the model from a config.
-        prefix: the prefix of weight names in a model with a head.
+        prefix: the prefix of weight names in a model with a head for prediction.
         sizes: names of the sizes in the config. Width and number of heads are the second and the fourth.
         eps: name of the epsilon of its norms, and its default.
         required_settings: settings that this package assumes; a config with other values is not opened here.
-        aliases: the names of ``sizes`` in transformers.
+        aliases: the common names of transformers for ``sizes``, such as hidden_size.
     """
 
     model: Callable[[Any], Bert | Gpt2]

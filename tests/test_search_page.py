@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
+from streamlit.runtime.scriptrunner import StopException
 
 import mha_viz as mv
 from mha_viz.app.widgets import search_field
@@ -220,6 +221,26 @@ def test_what_is_shown_is_opened_whatever_would_be_answered_by_now(monkeypatch: 
     monkeypatch.setattr(search_field, "find_answers", lambda typed: [])
     opened(page, "animal", 1)
     assert page.url["head"] == shown[1]
+
+
+@pytest.mark.parametrize("step", ["find_answers", "_find_destination"])
+def test_a_run_that_ends_early_leaves_the_request_to_the_next_one(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = visit("about")
+    if step == "_find_destination":
+        asked(page, "pronoun")
+
+    def end_run(*_: object) -> None:
+        raise StopException
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search_field, step, end_run)
+        page.send("mha_search", "query", "pronoun") if step == "find_answers" else opened(page, "pronoun", 0)
+    page.at.run()
+    page.check()
+    if step == "find_answers":
+        assert heads(json.loads(page._drawn()["mha_search"].json))[0] == "L2H4"
+    else:
+        assert page.url["case"].startswith("L2H4")
 
 
 def test_an_answer_that_is_not_there_opens_nothing() -> None:

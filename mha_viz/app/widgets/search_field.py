@@ -48,7 +48,8 @@ _QUERY_KEY, _CHOICE_KEY, _COUNT_KEY, _ANSWERS_KEY = "search_query", "search_choi
 @st.fragment
 def show_search_field(current_page: str) -> None:
     """Show the search field on the page ``current_page``, with the answers to the last query."""
-    choice = st.session_state.pop(_CHOICE_KEY, None)
+    # A run may end at each access to the session, so a request is removed only once it was answered.
+    choice = st.session_state.get(_CHOICE_KEY)
     if isinstance(choice, HeadAnswer | StageAnswer):
         name, changes = _find_destination(choice, current_page)
         st.session_state[OPEN_COUNT_KEY] = st.session_state.get(OPEN_COUNT_KEY, 0) + 1
@@ -56,10 +57,12 @@ def show_search_field(current_page: str) -> None:
             navigation.open_page(name, _merge_parameters(changes))
         else:
             address.go(**changes)
+        del st.session_state[_CHOICE_KEY]
         st.rerun()
-    query = st.session_state.pop(_QUERY_KEY, "")
+    query = st.session_state.get(_QUERY_KEY, "")
     number = st.session_state.get(_COUNT_KEY, 0)  # because Streamlit does not send the same data twice
     draw_search({**_make_content(query, current_page), "number": number}, KEY, _on_query, _on_open)
+    st.session_state.pop(_QUERY_KEY, None)
 
 
 @report_errors()

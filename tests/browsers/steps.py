@@ -123,10 +123,10 @@ def open_card(visit: Visit) -> None:
     visit.wait_for("h2, h3, h4", r"^L0H2 \(1-3\)$")
 
 
-def open_softmax(visit: Visit) -> None:
-    """Open a step of the computation and check that its chart is drawn."""
+def open_share(visit: Visit) -> None:
+    """Open a stage of the computation and check that its chart is drawn."""
     visit.open("/inside_a_head", head="L3H1", q="10", k="2")
-    visit.click("button", "Softmax")
+    visit.click("button", "^Share")
     visit.wait_for_parameters(step="share")
     visit.wait_for(".st-key-inside_stage .js-plotly-plot")
 
@@ -187,7 +187,7 @@ def go_back_and_forward(visit: Visit) -> None:
         visit.wait_until_idle()
 
 
-NEXT_PAGES = {"Roles": ("a", r"^L0H0 \(1-1\): "), "Inside a head": ("button", "Softmax")}
+NEXT_PAGES = {"Roles": ("a", r"^L0H0 \(1-1\): "), "Inside a head": ("button", "^Share")}
 STEPS: Mapping[str, Step] = {
     "first page": check_first_page,
     "type": type_sentence,
@@ -196,7 +196,7 @@ STEPS: Mapping[str, Step] = {
     "+ Compare twice": add_two_heads,
     "Compare with a difference": compare_heads,
     "a card on Roles": open_card,
-    "a step of Inside a head": open_softmax,
+    "a stage of Inside a head": open_share,
     "Play": play_training,
     "Switch off": switch_off,
     "three downloads": download_files,

@@ -84,6 +84,9 @@ function openStage(stages, openedStage) {
   }
 }
 
+// Whether the stages stand below each other, as in block.css. Opening one would move those below it from the pointer.
+const isStacked = () => matchMedia("(max-width: 640px)").matches;
+
 // Open the stage under the pointer or the focus; the pinned one opens again once both have left.
 /** @type {(row: HTMLElement, stages: HTMLElement[], pinned: HTMLElement | null) => void} */
 function openUnderPointer(row, stages, pinned) {
@@ -94,7 +97,10 @@ function openUnderPointer(row, stages, pinned) {
     timer = window.setTimeout(() => openStage(stages, stage), wait);
   };
   for (const stage of stages) {
-    stage.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && openLater(stage, OPEN_DELAY));
+    stage.addEventListener(
+      "pointerenter",
+      (event) => event.pointerType === "mouse" && !isStacked() && openLater(stage, OPEN_DELAY),
+    );
     stage.addEventListener("focusin", () => getButton(stage).matches(":focus-visible") && openLater(stage, 0));
   }
   row.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && openLater(pinned, 2 * OPEN_DELAY));

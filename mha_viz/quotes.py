@@ -35,10 +35,13 @@ def quote(text: str, max_length: int = MAX_QUOTED) -> str:
 
 
 def make_printable(text: str, replacement: str) -> str:
-    """Replace line breaks, control characters and marks that change the writing direction by ``replacement``."""
+    """Replace line breaks, control characters and marks that change the writing direction by ``replacement``.
+
+    Other blanks, such as a no-break space, become plain ones.
+    """
     joined_indices = {index for match in _JOINED_SYMBOLS.finditer(text) for index in range(*match.span())}
     return "".join(
-        c if c.isprintable() or unicodedata.category(c) == "Zs" or index in joined_indices else replacement
+        c if c.isprintable() or index in joined_indices else " " if unicodedata.category(c) == "Zs" else replacement
         for index, c in enumerate(text)
     )
 

@@ -678,4 +678,5 @@ def test_a_forged_width_is_left_to_the_control(caplog: pytest.LogCaptureFixture)
 def test_settings_are_written_whole() -> None:
     settings = replace(EXPERIMENTS[RANDOM].default, seed=1234567)
     assert "seed = 1234567" in describe_settings(settings)
+    assert "seed = 2147483647" in describe_settings(replace(settings, seed=2147483647))
     assert "λ = 0.1234567" in describe_settings(replace(EXPERIMENTS[PENALTY].default, weight=0.1234567))

@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner import StopException
 
 import mha_viz as mv
 from mha_viz.app.widgets import search_field
+from mha_viz.errors import Busy
 from mha_viz.files.assets import page_files
 from tests.few_sentences import limit_built_in_sentences
 from tests.page_session import PageSession, press
@@ -241,6 +242,22 @@ def test_a_run_that_ends_early_leaves_the_request_to_the_next_one(step: str, mon
         assert heads(json.loads(page._drawn()["mha_search"].json))[0] == "L2H4"
     else:
         assert page.url["case"].startswith("L2H4")
+
+
+@pytest.mark.parametrize("step", ["find_answers", "_find_destination"])
+def test_a_request_that_fails_is_not_tried_again(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = visit("about")
+    if step == "_find_destination":
+        asked(page, "pronoun")
+
+    def fail(*_: object) -> None:
+        raise Busy("The model is busy.", "Search again.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search_field, step, fail)
+        page.send("mha_search", "query", "pronoun") if step == "find_answers" else opened(page, "pronoun", 0)
+    page.at.run()
+    assert heads(asked(page, "subject"))[0] == "L2H8"
 
 
 def test_an_answer_that_is_not_there_opens_nothing() -> None:

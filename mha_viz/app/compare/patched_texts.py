@@ -133,11 +133,11 @@ def _draw(patched: PatchResult, key: str, pinned_head: Head | None, reference: s
     label = f"How much of the other text’s answer each head alone restores{path_words}"
     draw = partial(_draw_chart, patched.shares, pinned_head)
     show_head_grid(draw(get_theme()), key, f"{label}.", partial(_on_square_click, key))
-    citation = cite_model(patched.model, patched.revision)
+    prefix = address.get_url().location.request.prefix
+    citation = cite_model(patched.model, patched.revision) + inference.describe_prefix(prefix)
     description = f"“{patched.text}”, each head alone from “{patched.other}”{path_words}; {patched.score}; {citation}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
     options = f", similar_to={reference.strip()!r}{path}" if reference.strip() else path
-    prefix = address.get_url().location.request.prefix
     encoder = f"mv.load({patched.model!r})" + (f".prefixed({prefix!r})" if prefix else "")
     texts = f"{patched.text!r}, {patched.other!r}"
     code = f"{IMPORT_LINE}\nmv.activation_patching({encoder}, {texts}{options}).table()\n"

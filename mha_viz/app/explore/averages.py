@@ -61,6 +61,7 @@ def show_averages(page: PageReading) -> list[PageChart]:
         heads = measurements[0][0] if measurements else ()
         means = average_measures([values for _, values in measurements])
         citation = cite_model(page.model.name, page.attention.revision)
+        citation += inference.describe_prefix(page.plain_request.prefix)
         return [_show_average(means, heads, len(measurements), citation)] if measurements else []
 
 

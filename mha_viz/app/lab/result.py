@@ -55,7 +55,7 @@ def describe_settings(settings: Settings) -> str:
     """Return the settings that an experiment uses, for a sentence."""
     names = {"heads": "h", "weight": "λ"}
     values = {name: getattr(settings, name) for name in EXPERIMENTS[settings.experiment].setting_names}
-    return ", ".join(f"{names.get(name, name)} = {value:.9g}" for name, value in values.items())
+    return ", ".join(f"{names.get(name, name)} = {value:.10g}" for name, value in values.items())
 
 
 @st.fragment

@@ -24,7 +24,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.layout.caption import format_head
-from mha_viz.figures.words.glosses import describe_link, find_roles, label_relation
+from mha_viz.figures.words.glosses import describe_link, find_roles, label_link, label_relation
 from mha_viz.figures.words.role_words import DIRECTIONS
 from mha_viz.models.getting import catalog
 from mha_viz.numerals import format_signed
@@ -254,6 +254,9 @@ def show_other_model(model: catalog.Model, evidence: Evidence) -> None:
             st.markdown("Models are compared by relation; this corpus has no dependencies.")
             return
         joined_table = _join_best_heads(tables[0], tables[1], model.name, name)
+        if joined_table.empty:
+            st.markdown("For no relation do the best heads of both models point in the same direction.")
+            return
         st.markdown("Relations for which the best heads of both models point in the same direction.")
         rows = [
             ScoreRow(label, Head.parse(head.split()[0]), score, (other_score, offset))
@@ -304,7 +307,7 @@ def _join_best_heads(table: Any, other_table: Any, name: str, other_name: str) -
     joined_table = table.merge(other_table, on=["level", "relation", "direction"], suffixes=("_1", "_2"))
     has_enough = joined_table[["n_odd_1", "n_odd_2"]].min(axis=1) >= MIN_CASES
     joined_table = joined_table[(joined_table["level"] == "base") & has_enough]
-    columns = {"relation": [*map(describe_link, joined_table["relation"] + " " + joined_table["direction"])]}
+    columns = {"relation": [*map(label_link, joined_table["relation"] + " " + joined_table["direction"])]}
     for number, model in (("1", name), ("2", other_name)):
         pairs = zip(joined_table[f"layer_{number}"], joined_table[f"head_{number}"], strict=True)
         columns[f"{model}: head"] = [format_head(Head(*pair)) for pair in pairs]

@@ -241,6 +241,11 @@ def make_request(model: catalog.Model, text: str, location: Address) -> Request:
     return set_quantity(set_part(request, model, location), location)
 
 
+def describe_prefix(prefix: str) -> str:
+    """Return "; after the prefix “query: ”", the end of a caption; "" without a prefix."""
+    return f"; after the prefix “{prefix}”" if prefix else ""
+
+
 def _choose_prefix(model: catalog.Model, location: Address) -> str:
     """Return the prefix in the URL.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as NotReady
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +25,7 @@ from mha_viz.app.url.address import Url
 from mha_viz.app.widgets import head_search, navigation, stage_search
 from mha_viz.app.widgets.components import draw_search
 from mha_viz.app.widgets.head_search import AnswerGroup, HeadAnswer
-from mha_viz.app.widgets.parts import parse_browser_number, read_message, read_sent_value, report_errors
+from mha_viz.app.widgets.parts import parse_browser_number, read_message, read_sent_value, report_errors, show_error
 from mha_viz.app.widgets.request import has_two_stacks, read_model, set_part
 from mha_viz.app.widgets.stage_search import StageAnswer, StageGroup
 from mha_viz.attention import Attention, Head
@@ -46,23 +47,38 @@ _QUERY_KEY, _CHOICE_KEY, _COUNT_KEY, _ANSWERS_KEY = "search_query", "search_choi
 
 
 @st.fragment
+@report_errors(show_error)
 def show_search_field(current_page: str) -> None:
     """Show the search field on the page ``current_page``, with the answers to the last query."""
-    # A run may end at each access to the session, so a request is removed only once it was answered.
-    choice = st.session_state.get(_CHOICE_KEY)
-    if isinstance(choice, HeadAnswer | StageAnswer):
-        name, changes = _find_destination(choice, current_page)
-        st.session_state[OPEN_COUNT_KEY] = st.session_state.get(OPEN_COUNT_KEY, 0) + 1
-        if name != current_page:
-            navigation.open_page(name, _merge_parameters(changes))
-        else:
-            address.go(**changes)
-        del st.session_state[_CHOICE_KEY]
+    with _hold_request(_CHOICE_KEY) as choice:
+        if isinstance(choice, HeadAnswer | StageAnswer):  # found once, because the URL that it depends on changes now
+            choice = st.session_state[_CHOICE_KEY] = _find_destination(choice, current_page)
+        if choice is not None:
+            name, changes = choice
+            st.session_state[OPEN_COUNT_KEY] = st.session_state.get(OPEN_COUNT_KEY, 0) + 1
+            if name != current_page:
+                navigation.open_page(name, _merge_parameters(changes))
+            else:
+                address.go(**changes)
+    if choice is not None:
         st.rerun()
-    query = st.session_state.get(_QUERY_KEY, "")
-    number = st.session_state.get(_COUNT_KEY, 0)  # because Streamlit does not send the same data twice
-    draw_search({**_make_content(query, current_page), "number": number}, KEY, _on_query, _on_open)
-    st.session_state.pop(_QUERY_KEY, None)
+    with _hold_request(_QUERY_KEY) as query:
+        number = st.session_state.get(_COUNT_KEY, 0)  # because Streamlit does not send the same data twice
+        draw_search({**_make_content(query or "", current_page), "number": number}, KEY, _on_query, _on_open)
+
+
+@contextmanager
+def _hold_request(key: str) -> Iterator[Any]:
+    """Yield what was requested under a session key, None if nothing was. Remove it after the block, even on an error.
+
+    A run can end at each access to the session; the next one then finds the request.
+    """
+    try:
+        yield st.session_state.get(key)
+    except Exception:
+        st.session_state.pop(key, None)
+        raise
+    st.session_state.pop(key, None)
 
 
 @report_errors()

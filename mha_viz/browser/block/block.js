@@ -38,10 +38,8 @@ function drawBlock(root, send, data) {
   root.replaceChildren(drawHeads(data, send), row);
   const pinned = stages.find((stage) => stage.hasAttribute("data-pinned")) ?? null;
   openUnderPointer(row, stages, pinned);
-  openStage(
-    stages,
-    root.matches(":hover") ? (stages.find((stage) => stage.dataset.stage === openName) ?? pinned) : pinned,
-  );
+  const isPreviewed = root.matches(":hover") && !isStacked();
+  openStage(stages, isPreviewed ? (stages.find((stage) => stage.dataset.stage === openName) ?? pinned) : pinned);
   getButton(pinned ?? stages[0]).tabIndex = 0;
   if (index >= 0) listButtons()[index]?.focus();
 }

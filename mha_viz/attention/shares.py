@@ -188,7 +188,11 @@ class Why:
             remedy = f"Measure it: explain_scores(…, head={str(named_head)!r})."
             raise UnknownHead(f"{named_head} was not measured.", remedy)
         variation = self.variations[self.layers.index(named_head.layer)]
-        return Head.among(named_head, self.layers, len(variation.variance), self.model), variation
+        count = len(variation.variance)
+        if named_head.head >= count:
+            problem = f"{named_head} does not exist: {self.model} has {count} heads per layer."
+            raise UnknownHead(problem, f"Choose one of H0 to H{count - 1}.")
+        return named_head, variation
 
     def arrows(self, least: float = MIN_SHARE) -> pd.DataFrame:
         """Return a table with the composition of heads, largest share first.

@@ -66,7 +66,7 @@ def _format_table(rows: pd.DataFrame, suffix: str) -> bytes:
         return format_csv(rows).encode()
     records = rows.astype(object).where(rows.notna(), None).to_dict("records")
     plain_records = [{name: _to_json_value(value) for name, value in record.items()} for record in records]
-    return f"{json.dumps(plain_records, indent=1)}\n".encode()
+    return f"{json.dumps(plain_records, indent=1, default=np.generic.item)}\n".encode()
 
 
 def _to_json_value(value: Any) -> Any:

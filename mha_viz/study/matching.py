@@ -45,8 +45,8 @@ def match_heads(
         progress: True for a bar, or a function that is called after each sentence.
 
     Returns the matches, each with whether it is closer than chance (:class:`mha_viz.analysis.matching.HeadMatch`).
-    Raises CorpusError if no sentence is left; ShapeError for readings of different texts, or of quantities other than
-    weights; SettingError for fewer than one sentence and for a reading together with a model; ModelError.
+    Raises CorpusError if no sentence is left; ShapeError for readings of different texts, or of quantities whose
+    rows are no shares; SettingError for fewer than one sentence and for a reading together with a model; ModelError.
 
     >>> mv.roles.match_heads("toy", "toy", most=5)[mv.Head(1, 2)]
     Head(layer=1, head=2)

@@ -83,6 +83,7 @@ function openStage(stages, openedStage) {
 }
 
 // Whether the stages stand below each other, as in block.css. Opening one would move those below it from the pointer.
+/** @type {() => boolean} */
 const isStacked = () => matchMedia("(max-width: 640px)").matches;
 
 // Open the stage under the pointer or the focus; the pinned one opens again once both have left.

@@ -213,7 +213,7 @@ def test_a_bundled_profile_is_named_by_its_model(capsys: pytest.CaptureFixture[s
 def test_roles_are_counted_over_the_profiles_of_runs(
     measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As ``mv.roles.count_in_runs`` counts them, in a table and in lines."""
+    """Compare the table and the printed lines with ``mv.roles.count_in_runs``."""
     assert replicate(Path("toy"), "toy", "--runs", str(measured), "--out", str(tmp_path / "runs.csv")) == 0
     expected = mv.roles.count_in_runs([mv.load_profile("toy"), mv.load_profile("toy"), mv.load_profile(measured)])
     assert pd.read_csv(tmp_path / "runs.csv").values.tolist() == expected.values.tolist()

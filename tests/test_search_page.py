@@ -224,39 +224,34 @@ def test_what_is_shown_is_opened_whatever_would_be_answered_by_now(monkeypatch: 
     assert page.url["head"] == shown[1]
 
 
-@pytest.mark.parametrize("step", ["find_answers", "_find_destination"])
-def test_a_run_that_ends_early_leaves_the_request_to_the_next_one(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = visit("about")
-    if step == "_find_destination":
-        asked(page, "pronoun")
-
-    def end_run(*_: object) -> None:
-        raise StopException
-
-    with monkeypatch.context() as patch:
-        patch.setattr(search_field, step, end_run)
-        page.send("mha_search", "query", "pronoun") if step == "find_answers" else opened(page, "pronoun", 0)
-    page.at.run()
-    page.check()
-    if step == "find_answers":
-        assert heads(json.loads(page._drawn()["mha_search"].json))[0] == "L2H4"
-    else:
-        assert page.url["case"].startswith("L2H4")
-
-
-@pytest.mark.parametrize("step", ["find_answers", "_find_destination"])
-def test_a_request_that_fails_is_not_tried_again(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def fail_at(step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> PageSession:
+    """Return a page after a run of its search has ended at ``step``, with ``error``, and another run has begun."""
     page = visit("about")
     if step == "_find_destination":
         asked(page, "pronoun")
 
     def fail(*_: object) -> None:
-        raise Busy("The model is busy.", "Search again.")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(search_field, step, fail)
         page.send("mha_search", "query", "pronoun") if step == "find_answers" else opened(page, "pronoun", 0)
     page.at.run()
+    page.check()
+    return page
+
+
+def test_a_run_that_ends_early_leaves_the_request_to_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = fail_at("find_answers", StopException(), monkeypatch)
+    assert heads(json.loads(page._drawn()["mha_search"].json))[0] == "L2H4"
+    page = fail_at("_find_destination", StopException(), monkeypatch)
+    assert page.url["case"].startswith("L2H4")
+
+
+@pytest.mark.parametrize("step", ["find_answers", "_find_destination"])
+def test_a_request_that_fails_is_not_tried_again(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = fail_at(step, Busy("The model is busy.", "Search again."), monkeypatch)
+    assert "case" not in page.url
     assert heads(asked(page, "subject"))[0] == "L2H8"
 
 
